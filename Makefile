@@ -1,0 +1,39 @@
+# make demo   sample Delta tables, anonymized, with a report      make test   everything that must hold
+# Both set up what they need the first time (network needed once) and start at once afterwards.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.anon-spark-ready
+PYTEST_ARGS ?=
+
+.PHONY: demo test lint pytest setup clean
+
+demo: $(READY)
+	@$(BIN)/anon-spark demo
+
+test: lint pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+pytest: $(READY)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "anon-spark needs Python 3.11 or later, and '$(PYTHON)' is not. Name one: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; \
+	  exit 2; }
+	@test -x $(BIN)/python || { echo "Creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing anon-spark and what it needs into $(VENV), once"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m jobs.setup
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

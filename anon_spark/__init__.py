@@ -1,0 +1,38 @@
+"""anon-spark: verified anonymization of Delta tables on Spark.
+
+Public names are loaded on first use, so that `anon_spark.model` can be imported without Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anon_spark.audit import Verdict, verify
+    from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
+    from anon_spark.model.guarantee import KAnonymity
+    from anon_spark.model.hierarchy import Hierarchy
+    from anon_spark.primitives.recoding import Recoding
+
+_HOMES = {
+    "Hierarchy": "anon_spark.model.hierarchy",
+    "KAnonymity": "anon_spark.model.guarantee",
+    "LatticeAnonymizer": "anon_spark.families.lattice",
+    "LatticeRecoding": "anon_spark.families.lattice",
+    "Recoding": "anon_spark.primitives.recoding",
+    "Verdict": "anon_spark.audit",
+    "verify": "anon_spark.audit",
+}
+
+__all__ = ["Hierarchy", "KAnonymity", "LatticeAnonymizer", "LatticeRecoding", "Recoding", "Verdict", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'anon_spark' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

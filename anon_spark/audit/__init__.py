@@ -1,0 +1,48 @@
+"""The audit: one verifier per guarantee, and checks of truthfulness, row accounting and release hygiene.
+
+Independent code: nothing here comes from the modules that count, search or recode, so a fault there cannot certify
+itself. Every verifier reads frames, runs few distributed jobs and returns a `Verdict` of counts.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from anon_spark.audit.accounting import RowAccount, verify_rows
+from anon_spark.audit.dependencies import Dependency, find_dependencies
+from anon_spark.audit.hygiene import verify_columns, verify_order
+from anon_spark.audit.k_anonymity import verify_k_anonymity
+from anon_spark.audit.truthfulness import verify_recoding
+from anon_spark.audit.verdict import Verdict, combined
+from anon_spark.errors import ConfigurationError
+from anon_spark.model.guarantee import KAnonymity
+
+
+def verify(release: DataFrame, *guarantees: KAnonymity) -> Verdict:
+    """Whether a release keeps all the guarantees; `verify(...).require()` raises when it does not.
+
+    Guarantee: decided from the published values alone. Cost: that of each guarantee's verifier.
+    """
+    if not guarantees:
+        raise ConfigurationError("verify needs at least one guarantee, for example KAnonymity(k=10, columns=[...]).")
+    return combined(*(_verdict(release, guarantee) for guarantee in guarantees))
+
+
+def _verdict(release: DataFrame, guarantee: KAnonymity) -> Verdict:
+    if isinstance(guarantee, KAnonymity):
+        return verify_k_anonymity(release, guarantee.columns, guarantee.k, guarantee.person)
+    raise ConfigurationError(f"No verifier for {type(guarantee).__name__}. Known guarantees: KAnonymity.")
+
+
+__all__ = [
+    "Dependency",
+    "RowAccount",
+    "Verdict",
+    "find_dependencies",
+    "verify",
+    "verify_columns",
+    "verify_k_anonymity",
+    "verify_order",
+    "verify_recoding",
+    "verify_rows",
+]

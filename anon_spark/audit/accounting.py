@@ -1,0 +1,69 @@
+"""Row accounting: every row of the source is published, suppressed or dropped by a stated policy, and counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+from anon_spark.audit.verdict import Verdict
+from anon_spark.errors import ConfigurationError, did_you_mean
+
+
+@dataclass(frozen=True)
+class RowAccount:
+    """Where the rows of the source went, as the audit counted them.
+
+    suppressed: rows of classes that are wholly absent from the release (`suppressed_classes` of them); dropped_nulls:
+    rows with a null quasi-identifier under the policy `suppress`; dropped_unseen: rows with a value no hierarchy knows
+    (a row with both counts as a null).
+    """
+
+    source: int
+    published: int
+    suppressed: int
+    dropped_nulls: int
+    dropped_unseen: int
+    suppressed_classes: int
+
+    @property
+    def balance(self) -> int:
+        """Source rows nobody accounts for (negative: rows that came from nowhere)."""
+        return self.source - self.published - self.suppressed - self.dropped_nulls - self.dropped_unseen
+
+
+def verify_rows(account: RowAccount, budget: int, claimed: Mapping[str, int]) -> Verdict:
+    """Whether the rows add up, the suppression stays within its budget, and the run's own figures are the audit's.
+
+    claimed: what the run says, under names of RowAccount's fields; a figure that is not claimed is not compared.
+    Guarantee: passed iff all three hold; policies' drops stand outside the budget. violations and checked count figures.
+    Cost: none, plain numbers.
+    """
+    found = asdict(account)
+    known = [field.name for field in fields(RowAccount)]
+    unknown = [name for name in claimed if name not in found]
+    if unknown:
+        raise ConfigurationError(
+            "Figures not known to the row account: " + ", ".join(f"{name}.{did_you_mean(name, known)}" for name in unknown)
+        )
+    faults = []
+    if account.balance > 0:
+        faults.append(f"{account.balance} of {account.source} source rows are neither published nor accounted for.")
+    if account.balance < 0:
+        faults.append(f"{-account.balance} rows are published that the source does not have.")
+    if account.suppressed > budget:
+        faults.append(f"{account.suppressed} rows are suppressed, the budget is {budget}.")
+    for name, value in claimed.items():
+        if found[name] != value:
+            faults.append(f"the run claims {name} = {value}, the audit counts {found[name]}.")
+    passed = (
+        f"{account.source} source rows = {account.published} published + {account.suppressed} suppressed (budget {budget})"
+        f" + {account.dropped_nulls} dropped for nulls + {account.dropped_unseen} dropped for unseen values."
+    )
+    return Verdict(
+        name="row accounting",
+        passed=not faults,
+        violations=len(faults),
+        checked=2 + len(claimed),
+        detail=" ".join(faults) or passed,
+        facts={**found, "budget": budget},
+    )

@@ -1,0 +1,159 @@
+"""Columns that are published as they are and give a generalized one away: education_num beside education."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.audit.values import hashed, private, require_columns
+
+SAMPLE = 50_000
+
+_AT, _VALUE, _CHECK, _PRESENT, _ROWS = (private(name) for name in ("at", "value", "check", "present", "rows"))
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A kept column that tells more than it should.
+
+    kind: 'determines' when each of its values goes with one value of the quasi-identifiers in `determines`; 'identifier'
+    when no value occurs twice, so that it names rows (and determines everything).
+    """
+
+    column: str
+    determines: tuple[str, ...]
+    kind: Literal["determines", "identifier"]
+
+    def __str__(self) -> str:
+        if self.kind == "identifier":
+            return f"Column {self.column} has a different value in every row: it acts as an identifier. Do not publish it."
+        return (
+            f"Column {self.column} determines {', '.join(self.determines)}: it gives back what was generalized. "
+            "Leave it out, or make it a quasi-identifier."
+        )
+
+
+def find_dependencies(
+    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], rows: int | None = None
+) -> list[Dependency]:
+    """Which kept columns determine a quasi-identifier, or are unique in every row (nulls aside).
+
+    rows: how many the source has, when that is known already.
+    Guarantee: exact (on 96-bit hashes), null is a value; a quasi-identifier with one value, which everything
+    determines, is not reported. Cost: a bounded sample refutes most pairs in one job without a shuffle; a second job (one
+    scan, one groupBy with map-side aggregation) decides those that are left, if any; a count of rows if not given.
+    """
+    require_columns(source, [*kept, *quasi_identifiers], "source")
+    rows = source.count() if rows is None else rows
+    if not kept or rows < 2:
+        return []
+    open_pairs = _not_refuted(source, kept, quasi_identifiers, rows)
+    if not open_pairs:
+        return []
+    return _decided(source, kept, quasi_identifiers, open_pairs)
+
+
+def _not_refuted(
+    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], rows: int
+) -> dict[int, list[int]]:
+    """Kept column → quasi-identifiers it may determine (-1: it may be unique), as far as a sample can tell.
+
+    The sample is chosen by content, so it does not depend on partitions; what it leaves open is decided on all rows.
+    """
+    names = [*kept, *quasi_identifiers]
+    bits = max(0, (rows // SAMPLE).bit_length())
+    content = hashed(source, names)
+    sample = source.where(content.bitwiseAND(F.lit((1 << bits) - 1).cast("long")) == 0).limit(2 * SAMPLE)
+    codes = [hashed(sample, [name]).alias(private(f"code_{at}")) for at, name in enumerate(names)]
+    nulls = [F.isnull(_present(sample, name)).alias(private(f"null_{at}")) for at, name in enumerate(kept)]
+    width = len(kept)
+
+    def refute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = list(batches)
+        pairs: list[tuple[int, int]] = []
+        if found:
+            table = pa.Table.from_batches(found)
+            code = [np.unique(table.column(at).to_numpy(), return_inverse=True)[1] for at in range(len(names))]
+            for at in range(width):
+                present = code[at][~table.column(len(names) + at).to_numpy()]
+                if len(np.unique(present)) < len(present):
+                    pairs.append((at, -1))
+                values = int(code[at].max(initial=-1)) + 1
+                for other in range(width, len(names)):
+                    both = np.unique(code[at].astype(np.int64) * (len(code[at]) + 1) + code[other])
+                    if len(both) > values:
+                        pairs.append((at, other - width))
+        columns = [pa.array([pair[side] for pair in pairs], pa.int64()) for side in (0, 1)]
+        yield pa.RecordBatch.from_arrays(columns, names=[_AT, _VALUE])
+
+    refuted = {
+        (row[_AT], row[_VALUE])
+        for row in sample.select(*codes, *nulls).coalesce(1).mapInArrow(refute, f"{_AT} long, {_VALUE} long").collect()
+    }
+    left = {
+        at: [other for other in range(-1, len(quasi_identifiers)) if (at, other) not in refuted] for at in range(width)
+    }
+    return {at: others for at, others in left.items() if others}
+
+
+def _present(frame: DataFrame, name: str) -> Column:
+    """The column, with NaN as null."""
+    value = F.col("`" + name.replace("`", "``") + "`")
+    return F.when(~F.isnan(value), value) if frame.schema[name].dataType.typeName() in ("double", "float") else value
+
+
+def _decided(
+    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], open_pairs: dict[int, list[int]]
+) -> list[Dependency]:
+    """The open pairs that hold on all rows: per value of a kept column, least and greatest hash of each quasi-identifier."""
+    others = sorted({other for pair in open_pairs.values() for other in pair if other >= 0})
+    low, high = (lambda other: private(f"low_{other}")), (lambda other: private(f"high_{other}"))
+    candidates = F.array(
+        *(
+            F.struct(
+                F.lit(at).alias(_AT),
+                hashed(source, [kept[at]]).alias(_VALUE),
+                F.hash(_present(source, kept[at]).cast("string")).alias(_CHECK),
+                F.isnotnull(_present(source, kept[at])).alias(_PRESENT),
+            )
+            for at in open_pairs
+        )
+    )
+    coded = source.select(
+        *(hashed(source, [quasi_identifiers[other]]).alias(low(other)) for other in others), F.inline(candidates)
+    )
+    values = coded.groupBy(_AT, _VALUE, _CHECK, _PRESENT).agg(
+        F.count(F.lit(1)).alias(_ROWS),
+        *(F.min(low(other)).alias(low(other)) for other in others),
+        *(F.max(low(other)).alias(high(other)) for other in others),
+    )
+    found = (
+        values.groupBy(_AT)
+        .agg(
+            F.max(F.when(F.col(_PRESENT), F.col(_ROWS))).alias("most"),
+            F.count(F.when(F.col(_PRESENT), F.lit(1))).alias("values"),
+            *(F.max(F.col(low(other)) != F.col(high(other))).alias(f"differs_{other}") for other in others),
+            *((F.min(low(other)) == F.max(high(other))).alias(f"constant_{other}") for other in others),
+        )
+        .orderBy(_AT)
+        .collect()
+    )
+    dependencies: list[Dependency] = []
+    for row in found:
+        pairs = open_pairs[row[_AT]]
+        holds = tuple(
+            quasi_identifiers[other]
+            for other in pairs
+            if other >= 0 and not row[f"differs_{other}"] and not row[f"constant_{other}"]
+        )
+        if -1 in pairs and row["most"] == 1 and row["values"] > 1:
+            dependencies.append(Dependency(kept[row[_AT]], holds, "identifier"))
+        elif holds:
+            dependencies.append(Dependency(kept[row[_AT]], holds, "determines"))
+    return dependencies

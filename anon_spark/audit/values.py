@@ -1,0 +1,74 @@
+"""How the audit reads a column: by its quoted name, byte for byte, and hashed so that a null is not nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
+
+from anon_spark.columns import PREFIX
+from anon_spark.errors import ConfigurationError, did_you_mean
+
+_AS_TEXT = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+def quoted(name: str) -> str:
+    """A column name that Spark takes literally, dots and backticks included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def private(name: str) -> str:
+    """A name no user column can have."""
+    return PREFIX + name
+
+
+def require_columns(frame: DataFrame, names: Sequence[str], where: str) -> None:
+    """Raise one ConfigurationError that names all columns a frame lacks. Cost: none, reads the schema."""
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        hints = ", ".join(f"{name}.{did_you_mean(name, frame.columns)}" for name in missing)
+        raise ConfigurationError(f"Columns not found in the {where}: {hints}", missing=len(missing))
+
+
+def _without_collation(kind: DataType) -> DataType:
+    if isinstance(kind, StringType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(_without_collation(kind.elementType), kind.containsNull)
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _without_collation(f.dataType), f.nullable) for f in kind.fields])
+    return kind
+
+
+def exact(frame: DataFrame, name: str) -> Column:
+    """A column in which two values are equal only when they are the same bytes.
+
+    Guarantee: a collated text ('a' = 'A') is compared as UTF8_BINARY, also inside arrays and structs: a reader of the
+    release tells them apart, so they are two classes.
+    """
+    kind = frame.schema[name].dataType
+    plain = _without_collation(kind)
+    return F.col(quoted(name)) if plain == kind else F.col(quoted(name)).cast(plain)
+
+
+def hashed(frame: DataFrame, names: Sequence[str]) -> Column:
+    """64-bit hash of some columns of a row.
+
+    Guarantee: null is hashed as a value (xxhash64 alone skips it), so (null, x) and (x, null) differ. Arrays, structs
+    and maps are hashed through their text, nulls inside included.
+    """
+    parts: list[Column] = []
+    for name in names:
+        value = exact(frame, name)
+        parts.append(F.isnull(value))
+        if isinstance(frame.schema[name].dataType, (ArrayType, StructType, MapType, VariantType)):
+            parts.append(F.to_json(F.struct(value.alias("v")), _AS_TEXT))
+        else:
+            parts.append(value)
+    return F.xxhash64(*parts) if parts else F.lit(0).cast("long")

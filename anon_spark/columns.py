@@ -1,0 +1,30 @@
+"""Reserved column names. A user's column must not start with the prefix, and none of these is ever published."""
+
+from __future__ import annotations
+
+PREFIX = "_anon_"
+
+LINK = "_link"                    # private row key or slot, staged only where truthfulness needs it
+PERSON = PREFIX + "person"        # private unit of protection, staged only when the job names `columns.person`
+ORDER = PREFIX + "order"          # keyed value by which a release is shuffled
+KEY = PREFIX + "key"              # the run key, as a one-row frame that is joined in
+
+ROWS = PREFIX + "rows"            # how many rows a tuple or class has
+PERSONS = PREFIX + "persons"      # how many persons with just this one tuple
+CLASS = PREFIX + "class"          # code of the class column (CM)
+NODE = PREFIX + "node"            # index of a lattice node
+TUPLES = PREFIX + "tuples"        # the distinct tuples of one person
+MULTIPLICITY = PREFIX + "times"   # how many persons share such a set of tuples
+SET = PREFIX + "set"              # identity of such a set
+
+PRIVATE = (LINK, PERSON, ORDER, KEY)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a user's column name collides with ours."""
+    return name == LINK or name.startswith(PREFIX)
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark's parser takes it: dots and backticks in it are part of the name."""
+    return "`" + name.replace("`", "``") + "`"

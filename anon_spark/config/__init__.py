@@ -1,0 +1,44 @@
+"""Job files: YAML in, frozen specifications out, or one error that names every fault. No Spark here."""
+
+from anon_spark.config.hierarchies import (
+    DateSpec,
+    EdgesSource,
+    HierarchySpec,
+    IntervalsSpec,
+    LevelsSource,
+    MaskSpec,
+    Source,
+)
+from anon_spark.config.job import ColumnsSpec, InputSpec, JobSpec, OutputSpec, PrivacySpec, RolesSpec
+from anon_spark.config.lattice import ChooseSpec, LatticeJob, LatticeSpec
+from anon_spark.config.loading import FAMILIES, config_hash, known_keys, load_job, parse_job
+from anon_spark.config.locations import is_path, is_uri, relation, resolve_file, resolve_table
+
+__all__ = [
+    "FAMILIES",
+    "ChooseSpec",
+    "ColumnsSpec",
+    "DateSpec",
+    "EdgesSource",
+    "HierarchySpec",
+    "InputSpec",
+    "IntervalsSpec",
+    "JobSpec",
+    "LatticeJob",
+    "LatticeSpec",
+    "LevelsSource",
+    "MaskSpec",
+    "OutputSpec",
+    "PrivacySpec",
+    "RolesSpec",
+    "Source",
+    "config_hash",
+    "is_path",
+    "is_uri",
+    "known_keys",
+    "load_job",
+    "parse_job",
+    "relation",
+    "resolve_file",
+    "resolve_table",
+]

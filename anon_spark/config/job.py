@@ -1,0 +1,221 @@
+"""The parts of a job file that every family shares, and the rules between them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from posixpath import splitext
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from anon_spark.config.hierarchies import HierarchySpec
+from anon_spark.config.locations import (
+    FileLocation,
+    TableLocation,
+    collisions,
+    is_path,
+    relation,
+    resolve_file,
+    resolve_table,
+)
+from anon_spark.config.spec import ColumnName, ColumnNames, Problem, Spec, section, text, texts
+
+FamilyName = Literal["lattice", "mst", "relational_transaction", "set_valued", "tree"]
+FAMILY_NAMES: tuple[str, ...] = get_args(FamilyName)
+
+_PINNED_ELSEWHERE = {"versionasof", "timestampasof", "path", "readchangefeed", "readchangedata"}
+_DELTA_TIME_TRAVEL = re.compile(r"@(v\d+|\d{17})/?$")
+
+
+def _option(value: object) -> object:
+    """Spark takes texts; YAML writes true and 5."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _options(options: Mapping[str, str]) -> Mapping[str, str]:
+    if any(name.lower() in _PINNED_ELSEWHERE for name in options):
+        raise ValueError("path, versions and change feeds cannot be options; use input.table and input.version")
+    return dict(sorted(options.items()))
+
+
+class InputSpec(Spec):
+    """The table to anonymize."""
+
+    format: Literal["delta", "parquet", "csv", "json"] = Field(default="delta", description="Format of the table.")
+    table: TableLocation = Field(description="The source: a catalog name, or a path when it contains a slash.")
+    version: int | None = Field(
+        default=None, ge=0, description="Delta version to read; default: the latest, resolved once and recorded.")
+    options: Annotated[Mapping[str, Annotated[str, BeforeValidator(_option)]], AfterValidator(_options)] = Field(
+        default={}, description="Options of Spark's reader, such as header and sep of a csv.")
+
+    @field_validator("table")
+    @classmethod
+    def _one_spelling(cls, table: str, info: ValidationInfo) -> str:
+        form = info.data.get("format")
+        if form == "delta" and is_path(table) and _DELTA_TIME_TRAVEL.search(table):
+            raise ValueError("give the version as input.version, not in the path")
+        if form not in (None, "delta") and not is_path(table) and table.lower().endswith(f".{form}"):
+            raise ValueError("without a slash it is a catalog name; write ./ before a file")
+        return table
+
+    @model_validator(mode="after")
+    def _version_is_delta(self) -> Self:
+        if self.version is not None and self.format != "delta":
+            raise ValueError(f"version goes with format delta only, not with {self.format}")
+        return self
+
+
+class RolesSpec(Spec):
+    """What columns are for, in every family; a column that is not named is not published."""
+
+    person: ColumnName | None = Field(
+        default=None, description="Unit of protection: classes count distinct persons, not rows; never published.")
+    identifiers: ColumnNames = Field(default=(), description="Columns that must never be published.")
+    sensitive: ColumnNames = Field(default=(), description="Columns published unchanged that say something sensitive.")
+    keep: ColumnNames = Field(default=(), description="Other columns published unchanged.")
+
+
+class ColumnsSpec(RolesSpec):
+    """Roles of the columns of a table whose quasi-identifiers are generalized."""
+
+    quasi_identifiers: Mapping[ColumnName, HierarchySpec] = Field(
+        min_length=1, description="Columns to generalize, each with its hierarchy; their order is that of a node.")
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns of a release, in their order there."""
+        return (*self.quasi_identifiers, *self.sensitive, *self.keep)
+
+
+class PrivacySpec(Spec):
+    """k-anonymity with a budget of suppressed rows."""
+
+    k: int = Field(ge=2, description="Least number of records (persons, if columns.person is named) in a class.")
+    suppression: float = Field(
+        default=0.0, ge=0, lt=1, allow_inf_nan=False,
+        description="Greatest share of rows that may be left out, from 0 to below 1.")
+
+    def budget(self, rows: int) -> int:
+        """How many of `rows` may be suppressed: the share as it was written, exactly, rounded down."""
+        return math.floor(Fraction(str(self.suppression)) * rows)
+
+
+def _html(location: str) -> str:
+    if not location.lower().endswith(".html"):
+        raise ValueError("should end in .html")
+    return location
+
+
+class OutputSpec(Spec):
+    """What a run writes."""
+
+    table: TableLocation = Field(description="The release, a Delta table: catalog name, or path with a slash.")
+    runs: TableLocation = Field(description="The run log, a Delta table: one row per run, also for runs that failed.")
+    report: Annotated[FileLocation, AfterValidator(_html)] | None = Field(
+        default=None, description="HTML report, with a .json beside it; default: none.")
+
+
+class JobSpec(Spec):
+    """A job of any family. A family extends it with its own columns, privacy and section (see `lattice.LatticeJob`).
+
+    Guarantee: roles of columns are disjoint, and no place that is written touches another place of the job.
+    """
+
+    anon_spark: Literal[1] = Field(description="Version of this format.")
+    family: FamilyName = Field(description="The algorithm family.")
+    input: InputSpec = Field(description="The table to anonymize.")
+    columns: RolesSpec = Field(description="What the columns are for; a column that is not named is not published.")
+    on_unseen: Literal["error", "suppress"] = Field(
+        default="error", description="What to do with a value that its hierarchy does not know.")
+    nulls: Literal["value", "suppress"] = Field(
+        default="value", description="Whether null is one more value of its own, or its rows are left out.")
+    work: FileLocation | None = Field(
+        default=None, description="Private folder all workers see; default: a temporary one, on a local master only.")
+    output: OutputSpec = Field(description="What the run writes.")
+
+    _base: Path | None = PrivateAttr(None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember the folder of the job file, which is no key of it."""
+        self._base = context.get("base") if isinstance(context, dict) else None
+
+    @property
+    def base(self) -> Path:
+        """The folder of the job file; the current one for a job that came from no file."""
+        return self._base or Path.cwd()
+
+    def content(self) -> dict[str, Any]:
+        """The whole job as plain JSON values: defaults filled in, places resolved, quasi-identifiers in their order."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @classmethod
+    def roles(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
+        """(role, column) of every column an unchecked job names; a family with other roles extends it."""
+        person = text(raw, "columns", "person")
+        yield from [("person", person)] if person else []
+        yield from (("identifiers", name) for name in texts(raw, "columns", "identifiers"))
+        yield from (("quasi_identifiers", name) for name in section(raw, "columns", "quasi_identifiers")
+                    if isinstance(name, str))
+        for role in ("sensitive", "keep"):
+            yield from ((role, name) for name in texts(raw, "columns", role))
+
+    @classmethod
+    def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
+        """What is wrong between keys. Reads the unchecked job, so that it also reports beside other faults."""
+        seen: dict[str, str] = {}
+        for role, name in cls.roles(raw):
+            earlier = seen.setdefault(name.lower(), role)   # Spark resolves names without regard to case
+            if earlier != role:
+                yield f"columns.{role}", f"column {name} is in {earlier} already; a column has one role"
+        for role in dict.fromkeys(role for role, _ in cls.roles(raw)):
+            names = [name.lower() for other, name in cls.roles(raw) if other == role]
+            for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+                yield f"columns.{role}", f"column {name} is named twice"
+        yield from _touching(raw, base)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        found = list(self.conflicts(self.model_dump(by_alias=True), self._base))
+        if found:
+            lines = "\n".join(f"{path}: {what}" for path, what in found)
+            raise PydanticCustomError("conflict", "{lines}", {"lines": lines})
+        return self
+
+
+def _touching(raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
+    """Places of an unchecked job that are the same or one inside the other."""
+    here = base or Path.cwd()
+    written = [(f"output.{key}", resolve_table(place, here))
+               for key in ("table", "runs") if (place := text(raw, "output", key))]
+    if report := text(raw, "output", "report"):
+        page = resolve_file(report, here)
+        written += [("output.report", page), *(("output.report", splitext(page)[0] + end) for end in (".json", ".md"))]
+    if work := text(raw, "work"):
+        written += [("work", resolve_file(work, here))]
+    read = [("input.table", resolve_table(place, here))] if (place := text(raw, "input", "table")) else []
+    for name, hierarchy in section(raw, "columns", "quasi_identifiers").items():
+        for key in ("levels", "edges"):
+            if place := text(hierarchy, key):
+                resolve = resolve_table if text(hierarchy, "format") else resolve_file
+                read += [(f"columns.quasi_identifiers.{name}.{key}", resolve(place, here))]
+    yield from collisions(written, read)
+    if base:
+        folder = str(base)
+        for key, place in written:
+            if relation(place, folder) in ("contains", "is the same place as"):
+                yield key, "contains the job file; choose a place apart from it"

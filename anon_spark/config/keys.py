@@ -1,0 +1,79 @@
+"""Every key a job file may hold, read from the specifications themselves."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+_WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "true | false"}
+ANY = "<column>"
+"""Stands in a path for the name of a column."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key: where it stands, what it holds, what it is for."""
+
+    path: str
+    kind: str
+    default: str
+    doc: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.default}: {self.doc}"
+
+
+def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[Key]:
+    """The keys of a specification and of all below it, in the order they are written."""
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        yield Key(path, _kind(field.annotation), _default(field), field.description or "")
+        for below, step in _models(field.annotation):
+            yield from keys_of(below, f"{path}.{step}")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    if field.default is None or isinstance(field.default, BaseModel) or field.default in ((), {}):
+        return "optional"
+    return f"default {str(field.default).lower()}"
+
+
+def _plain(annotation: Any) -> Any:
+    """Without Annotated and without None, which only say how a value is checked and that it may be absent."""
+    if get_origin(annotation) is Annotated:
+        return _plain(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        some = [part for part in get_args(annotation) if part is not type(None)]
+        return _plain(some[0]) if len(some) == 1 else tuple(_plain(part) for part in some)
+    return annotation
+
+
+def _kind(annotation: Any) -> str:
+    plain = _plain(annotation)
+    if isinstance(plain, tuple):
+        return "number" if int in plain and "Decimal" in str(plain) else " | ".join(_kind(part) for part in plain)
+    if get_origin(plain) is Literal:
+        return " | ".join(str(choice).lower() for choice in get_args(plain))
+    if get_origin(plain) is tuple:
+        return f"list of {_kind(get_args(plain)[0])}"
+    if isinstance(get_origin(plain), type) and issubclass(get_origin(plain), Mapping):
+        return f"mapping of names to {_kind(get_args(plain)[1])}"
+    if isinstance(plain, type) and issubclass(plain, BaseModel):
+        return "section"
+    return _WORDS.get(plain, getattr(plain, "__name__", str(plain)))
+
+
+def _models(annotation: Any) -> Iterator[tuple[type[BaseModel], str]]:
+    plain = _plain(annotation)
+    if isinstance(get_origin(plain), type) and issubclass(get_origin(plain), Mapping):
+        for model, _ in _models(get_args(plain)[1]):
+            yield model, f"{ANY}."
+    elif isinstance(plain, type) and issubclass(plain, BaseModel):
+        yield plain, ""

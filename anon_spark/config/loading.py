@@ -1,0 +1,115 @@
+"""From a YAML file and `--set` overrides to a frozen job, or to one error that names every fault."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+
+from anon_spark.config.job import FAMILY_NAMES, JobSpec
+from anon_spark.config.keys import keys_of
+from anon_spark.config.lattice import LatticeJob
+from anon_spark.config.problems import problems
+from anon_spark.config.spec import Problem
+from anon_spark.config.yaml_text import parse
+from anon_spark.errors import ConfigurationError, did_you_mean
+
+FAMILIES: Mapping[str, type[JobSpec]] = {
+    "lattice": LatticeJob,
+}
+"""The families of this version: a new one is a module with its job and a line here."""
+
+
+def load_job(path: str | Path, overrides: Sequence[str] = ()) -> JobSpec:
+    """Read a job file; an override is `dotted.key=YAML value` and wins over the file.
+
+    Guarantee: the job is valid by itself and its places are absolute. Every fault is in one ConfigurationError, one per
+    line. Reads the job file and nothing else.
+    """
+    file = Path(os.path.expanduser(path))
+    try:
+        content = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: no such job file; check the path") from None
+    except IsADirectoryError:
+        raise ConfigurationError(f"{path}: is a folder; name the job file in it") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: is not UTF-8 text") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from None
+    raw = parse(content, file.name)
+    if raw is None:
+        raise ConfigurationError(f"{file.name}: is empty; see conf/ for an example of a job")
+    if not isinstance(raw, Mapping):
+        raise ConfigurationError(f"{file.name}: should be a section of keys, starting with anon_spark: 1")
+    return parse_job(_overridden(raw, overrides), Path(os.path.abspath(file)).parent)
+
+
+def parse_job(raw: Mapping[str, Any], base: Path) -> JobSpec:
+    """A job from plain values, its relative places under `base`; faults as in `load_job`."""
+    found: list[Problem] = []
+    version = raw.get("anon_spark")
+    if version is not None and (isinstance(version, bool) or version != 1):
+        _refuse([("anon_spark", "should be 1, the version of this format")])   # other keys may mean other things
+    family = raw.get("family")
+    if isinstance(family, str) and family in FAMILY_NAMES and family not in FAMILIES:
+        _refuse([("", f"family {family} is not in this version; available: {', '.join(FAMILIES)}")])
+    if not isinstance(family, str) or family not in FAMILIES:
+        hint = did_you_mean(family, FAMILY_NAMES) if isinstance(family, str) else ""
+        what = "is required" if family is None else "unknown family"
+        found.append(("family", f"{what}; available: {', '.join(FAMILIES)}.{hint}"))
+        family = next(iter(FAMILIES))   # so that the faults of the rest are seen as well
+    model = FAMILIES[family]
+    try:
+        job = model.model_validate({**raw, "family": family}, context={"base": base})
+    except ValidationError as error:
+        found += problems(error, model)
+        found += model.conflicts(raw, base)
+        _refuse(found)
+    if found:
+        _refuse(found)
+    return job
+
+
+def known_keys(family: str | None = None) -> dict[str, str]:
+    """Every key of a job file (of one family, or of all), with its type, default and meaning."""
+    models = [FAMILIES[family]] if family else FAMILIES.values()
+    return {key.path: str(key) for model in models for key in keys_of(model)}
+
+
+def config_hash(job: JobSpec) -> str:
+    """SHA-256 of what a job says: defaults and places filled in, comments and order of keys aside.
+
+    The order of quasi-identifiers counts, since nodes are written in it. A latest input version is not resolved here.
+    """
+    content = json.dumps(job.content(), ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(content.encode("ascii")).hexdigest()
+
+
+def _refuse(found: Sequence[Problem]) -> NoReturn:
+    lines = list(dict.fromkeys(" ".join(f"{path}: {what}".lstrip(": ").splitlines()) for path, what in found))
+    raise ConfigurationError("\n".join(lines), problems=lines)
+
+
+def _overridden(raw: Mapping[str, Any], overrides: Sequence[str]) -> Mapping[str, Any]:
+    for override in overrides:
+        path, equals, value = override.partition("=")
+        keys = path.strip().split(".")
+        if not equals or not all(keys):
+            raise ConfigurationError("--set: should be key=value with a dotted key, such as output.table=people")
+        raw = _replaced(raw, keys, parse(value, f"--set {path.strip()}"), path.strip())
+    return raw
+
+
+def _replaced(raw: Any, keys: Sequence[str], value: Any, path: str) -> Mapping[str, Any]:
+    """A copy with one key replaced; a YAML anchor may stand in two places, so nothing is changed in place."""
+    if raw is not None and not isinstance(raw, Mapping):
+        raise ConfigurationError(f"--set {path}: {keys[0]} is not a key of a section")
+    step, rest = keys[0], keys[1:]
+    old = dict(raw or {})
+    return {**old, step: _replaced(old.get(step), rest, value, path) if rest else value}

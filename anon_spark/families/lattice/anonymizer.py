@@ -1,0 +1,209 @@
+"""The fit of the lattice family: distinct tuples, search, choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from time import perf_counter
+from typing import Literal
+
+from pyspark.sql import DataFrame
+
+from anon_spark.columns import is_reserved
+from anon_spark.errors import ConfigurationError, DataError, LimitExceeded, did_you_mean
+from anon_spark.families.lattice.choice import Choice, choose
+from anon_spark.families.lattice.exact import exact_front
+from anon_spark.families.lattice.exhaustive import exhaustive_front
+from anon_spark.families.lattice.poka import Depth, Poka
+from anon_spark.families.lattice.recoding import LatticeRecoding
+from anon_spark.families.lattice.scores import Scores
+from anon_spark.metrics.classification import ClassificationError
+from anon_spark.metrics.discernibility import Discernibility
+from anon_spark.metrics.glm import INT64_SAFE, GeneralLoss
+from anon_spark.metrics.loss import Loss
+from anon_spark.model.front import Point, nondominated
+from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.lattice import Lattice, Node
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.classes import Frequencies, count_tuples, counting
+from anon_spark.primitives.classes.counting import marginals
+from anon_spark.primitives.rounds import Workspace
+
+MOST_NODES = 5_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatticeAnonymizer:
+    """k-anonymity by full-domain generalization: `fit` finds the Pareto front of k against loss and chooses from it.
+
+    Parameters are those of the job file. `choose` is {"k": …}, {"max_loss": …}, {"node": […]} or "knee"; by default the
+    least loss with the required k. `workdir` is a private place that all workers see (needed on a cluster).
+    Guarantee of what `fit` returns: see LatticeRecoding. Cost: one shuffle of the table to distinct tuples; then
+    evaluated nodes × distinct tuples in tasks; the driver holds arrays of lattice size.
+    """
+
+    k: int
+    quasi_identifiers: Mapping[str, Hierarchy | Rule]
+    sensitive: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    person: str | None = None
+    suppression: float = 0.0
+    nulls: Literal["value", "suppress"] = "value"
+    on_unseen: Literal["error", "suppress"] = "error"
+    search: Literal["exact", "poka", "exhaustive"] = "exact"
+    depth: Depth | None = None
+    refine: bool = True
+    loss: Literal["glm", "dm", "cm"] = "glm"
+    class_column: str | None = None
+    choose: Mapping[str, object] | Literal["knee"] | None = None
+    workdir: str | None = None
+    progress: Progress | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses k < 2 and the like
+        if not 0 <= self.suppression < 1:
+            raise ConfigurationError(f"suppression is {self.suppression}: give a share of rows from 0 to below 1.")
+        if (self.loss == "cm") != (self.class_column is not None):
+            raise ConfigurationError("loss cm goes with class_column, and only with it.")
+        if self.class_column is not None and self.class_column not in (*self.sensitive, *self.keep):
+            raise ConfigurationError("class_column must be one of sensitive or keep: it is published unchanged.")
+        named = [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]
+        if len(set(named)) < len(named):
+            raise ConfigurationError("A column has one role: name each column once.")
+
+    def fit(self, df: DataFrame, workspace: Workspace | None = None) -> LatticeRecoding:
+        """Search the table's lattice; the recoding keeps the fitted counts only while a given workspace is open."""
+        require_columns(df, self._named())
+        if workspace is not None:
+            return self._fit(df, workspace, keep_counts=True)
+        with Workspace(df.sparkSession, self.workdir) as own:
+            return self._fit(df, own, keep_counts=False)
+
+    def _fit(self, df: DataFrame, workspace: Workspace, keep_counts: bool) -> LatticeRecoding:
+        # 1. distinct tuples of leaf codes, with rows (and persons, and class values)
+        frequencies = count_tuples(
+            df, self.quasi_identifiers, workspace,
+            nulls=self.nulls, on_unseen=self.on_unseen, class_column=self.class_column, person=self.person,
+        )
+        self._refuse_too_few(frequencies)
+        lattice = lattice_of(frequencies.hierarchies)
+        # 2. a way to count batches of nodes from them, and a loss that makes points of counts
+        budget = int(Fraction(str(self.suppression)) * frequencies.rows)
+        general = GeneralLoss(
+            frequencies.rows, tuple(h.weight_total for h in frequencies.hierarchies), marginals(frequencies)
+        )
+        scores = Scores(lattice, counting(frequencies, budget, workspace), self._loss(general), self.progress)
+        # 3. the front
+        started = perf_counter()
+        front = self._front(scores)
+        seconds = perf_counter() - started
+        # 4. one of its points
+        chosen = choose(self._choice(), front, scores, self.k)
+        losses = general.per_attribute(scores.stats[chosen.node])
+        return LatticeRecoding(
+            hierarchies={
+                name: fitted.rule if fitted.rule is not None else given
+                for (name, given), fitted in zip(
+                    self.quasi_identifiers.items(), frequencies.hierarchies, strict=True
+                )
+            },
+            chosen=chosen,
+            points=front,
+            denominator=scores.loss.denominator,
+            required_k=self.k,
+            sensitive=list(self.sensitive),
+            keep=list(self.keep),
+            person=self.person,
+            nulls=self.nulls,
+            on_unseen=self.on_unseen,
+            search={
+                "name": self.search, "loss": self.loss, "nodes": lattice.size, "evaluated": scores.evaluated,
+                "batches": scores.batches, "seconds": round(seconds, 3), "tuples": frequencies.tuples,
+                "rows": frequencies.rows, "budget": budget, "complete": self.search != "poka",
+            },
+            attributes=[
+                {
+                    "name": name, "level": level, "height": hierarchy.height,
+                    "labels": hierarchy.cardinality(level), "loss": share,
+                }
+                for name, level, hierarchy, share in zip(
+                    self.quasi_identifiers, chosen.node, frequencies.hierarchies, losses, strict=True
+                )
+            ],
+            warnings=ambiguity_warnings(dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))),
+            frequencies=frequencies if keep_counts else None,
+        )
+
+    def _front(self, scores: Scores) -> list[Point]:
+        if self.search == "exhaustive":
+            return exhaustive_front(scores)
+        if self.search == "exact":
+            return exact_front(scores)
+        depth = self.depth if self.depth is not None else scores.lattice.average_height
+        return nondominated(Poka(scores, depth, self.refine).visit())
+
+    def _loss(self, general: GeneralLoss) -> Loss:
+        if any(weight * general.rows >= INT64_SAFE for weight in general.root_weights):
+            raise LimitExceeded(
+                "A quasi-identifier's domain times the number of rows does not fit the counters. Give its mask a "
+                "smaller length or alphabet, or its intervals fewer decimals."
+            )
+        if self.loss == "dm":
+            return Discernibility(general.rows)
+        return ClassificationError(general.rows) if self.loss == "cm" else general
+
+    def _choice(self) -> Choice:
+        if self.choose is None:
+            return Choice(k=self.k)
+        if self.choose == "knee":
+            return Choice(knee=True)
+        given = dict(self.choose)
+        unknown = set(given) - {"k", "max_loss", "node", "knee"}
+        if unknown:
+            raise ConfigurationError(f"choose: unknown {', '.join(sorted(unknown))}. Use k, max_loss, node or knee.")
+        node: Node | None = tuple(given.pop("node")) if given.get("node") is not None else None  # type: ignore[arg-type]
+        return Choice(node=node, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+
+    def _refuse_too_few(self, frequencies: Frequencies) -> None:
+        members = frequencies.rows if frequencies.persons is None else frequencies.persons
+        if members < self.k:
+            what = "rows" if frequencies.persons is None else "persons"
+            raise DataError(f"k = {self.k} is more than the {members:,} {what} of the table. Lower k.", members=members)
+
+    def _named(self) -> list[str]:
+        return [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]
+
+
+def lattice_of(hierarchies: Sequence[Hierarchy]) -> Lattice:
+    """The lattice of the hierarchies, refused when the driver could not hold its bounds."""
+    lattice = Lattice(tuple(hierarchy.height for hierarchy in hierarchies))
+    if lattice.size > MOST_NODES:
+        raise LimitExceeded(
+            f"The lattice has {lattice.size:,} nodes, at most {MOST_NODES:,} are searched. Use fewer levels or "
+            "columns.",
+            nodes=lattice.size,
+        )
+    return lattice
+
+
+def require_columns(df: DataFrame, names: Sequence[str]) -> None:
+    """Refuse columns that the table does not have, or that carry our own names."""
+    missing = [name for name in names if name not in df.columns]
+    if missing:
+        hints = "".join(did_you_mean(name, df.columns) for name in missing)
+        raise ConfigurationError(f"Columns not found: {', '.join(missing)}.{hints}", missing=missing)
+    reserved = [name for name in names if is_reserved(name)]
+    if reserved:
+        raise ConfigurationError(f"Reserved column names: {', '.join(reserved)}. Rename them.", reserved=reserved)
+
+
+def ambiguity_warnings(hierarchies: Mapping[str, Hierarchy]) -> list[str]:
+    """Full-domain recoding works on (level, code), so an ambiguous label misleads readers only: a warning."""
+    return [
+        f"{name}: {labels} labels stand for different sets of values on levels {low} and {high}; readers of the "
+        "release cannot tell which is meant. Give them different names."
+        for name, hierarchy in hierarchies.items()
+        for low, high, labels in hierarchy.ambiguous_labels()
+    ]

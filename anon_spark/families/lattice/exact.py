@@ -1,0 +1,82 @@
+"""The true front from bounds, with a fraction of the nodes.
+
+k is monotone: a node has at most the k of any evaluated node above it. Its loss is at least its loss without
+suppression, which GLM knows from marginals alone and which for DM and CM is at least that of any evaluated node
+below. A node whose bounds some evaluated node already meets cannot add a point, so it is dropped; what is left is
+evaluated in random batches until nothing is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon_spark.families.lattice.scores import Scores
+from anon_spark.model.front import Point, nondominated
+
+BATCH = 64
+LEAST_K = 2
+
+
+def exact_front(scores: Scores, batch: int = BATCH) -> list[Point]:
+    """The same front as the exhaustive search, representatives included, whatever the random batches are.
+
+    Cost: bounds are arrays of lattice size on the driver; one evaluation per batch.
+    """
+    bounds = Bounds(scores)
+    draw = np.random.default_rng(0)  # decides only how many nodes are evaluated, never the result
+    front = bounds.learn(scores.evaluate([scores.lattice.top, scores.lattice.bottom]))
+    while (left := bounds.open_nodes(front)).size:
+        picked = draw.choice(left, size=min(batch, left.size), replace=False)
+        front = bounds.learn(scores.evaluate(scores.lattice.node(int(index)) for index in picked))
+        scores.tell(scores.lattice.size - left.size, scores.lattice.size, "nodes settled")
+    return front
+
+
+class Bounds:
+    """For every node: the largest k and the least loss it can still have."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores
+        shape = scores.lattice.shape
+        floors = scores.loss.floors(scores.lattice.nodes())
+        self._learns_loss = floors is None
+        if floors is None:
+            floors = np.zeros(scores.lattice.size, dtype=np.int64)
+        self._most_k = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)
+        self._least_loss: NDArray[Any] = floors.reshape(shape)
+        self._open = np.ones(shape, dtype=bool)
+        self._front: list[Point] = []
+
+    def learn(self, points: list[Point]) -> list[Point]:
+        """Tighten the bounds by evaluated nodes; the front of all nodes learnt so far."""
+        for point in points:
+            below = tuple(slice(0, level + 1) for level in point.node)
+            np.minimum(self._most_k[below], point.k, out=self._most_k[below])
+            if self._learns_loss:
+                above = tuple(slice(level, None) for level in point.node)
+                floor = self._scores.loss.floor(self._scores.stats[point.node])
+                np.maximum(self._least_loss[above], floor, out=self._least_loss[above])
+            self._open[point.node] = False
+        self._front = nondominated([*self._front, *points], LEAST_K)
+        return self._front
+
+    def open_nodes(self, front: list[Point]) -> NDArray[np.intp]:
+        """Indices of the nodes that could still add a point, or stand for one with a smaller vector."""
+        left: NDArray[np.intp] = np.flatnonzero(self._open)
+        most_k = self._most_k.reshape(-1)[left]
+        left, most_k = left[most_k >= LEAST_K], most_k[most_k >= LEAST_K]
+        least_loss = self._least_loss.reshape(-1)[left]
+        # the front falls in k and in loss: the last point of at least most_k loses least among those
+        rivals = np.searchsorted([-point.k for point in front], -most_k, side="right") - 1
+        rival_k = np.array([point.k for point in front], dtype=np.int64)[rivals]
+        rival_loss = np.array([point.loss for point in front], dtype=least_loss.dtype)[rivals]
+        rival_index = np.array([self._scores.lattice.index(point.node) for point in front])[rivals]
+        tie = (rival_loss == least_loss) & ((rival_k > most_k) | (rival_index < left))
+        dropped = (rivals >= 0) & ((rival_loss < least_loss) | tie)
+        left = left[~dropped]
+        self._open[:] = False
+        self._open.reshape(-1)[left] = True
+        return left

@@ -1,0 +1,207 @@
+"""Full-domain recoding as a value: one level per quasi-identifier, the front it was chosen from, and how it applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import PERSON, PREFIX, ROWS, quoted
+from anon_spark.errors import ConfigurationError
+from anon_spark.primitives.recoding import Recoding
+from anon_spark.model.front import Point
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.lattice import Node
+from anon_spark.primitives.classes.arrays import ladder_of
+from anon_spark.primitives.classes.frequencies import Frequencies, code_columns, refuse_unseen
+from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
+from anon_spark.primitives.generalize import climbed
+
+LABEL = PREFIX + "label"
+SIZE = PREFIX + "size"
+
+
+@dataclass(frozen=True)
+class LatticeRecoding(Recoding):
+    """Every quasi-identifier on one level for all rows; rows of classes smaller than `k` are suppressed.
+
+    Guarantee: k-anonymity on the quasi-identifiers of any table it is applied to, by suppression where generalization
+    does not reach it; an audit must still verify it, and judge how much was suppressed.
+    Not covered: sensitive values that a whole class shares, kept columns an attacker knows, several releases of one
+    person's data put together.
+    """
+
+    hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table: without null leaf, rules completed
+    chosen: Point
+    points: Sequence[Point]
+    denominator: int
+    required_k: int
+    sensitive: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    person: str | None = None
+    nulls: str = "value"
+    on_unseen: str = "error"
+    search: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Sequence[Mapping[str, Any]] = ()
+    warnings: Sequence[str] = ()
+    frequencies: Frequencies | None = field(default=None, repr=False, compare=False)  # of the fitted table, not saved
+
+    family = "lattice"
+
+    @property
+    def node(self) -> Node:
+        return self.chosen.node
+
+    @property
+    def k(self) -> int:
+        return self.chosen.k
+
+    @property
+    def loss(self) -> float:
+        return self.chosen.loss / self.denominator
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The level of each quasi-identifier."""
+        return dict(zip(self.hierarchies, self.node, strict=True))
+
+    @property
+    def published(self) -> list[str]:
+        """The columns of a release, in order."""
+        return [*self.hierarchies, *self.sensitive, *self.keep]
+
+    @property
+    def front(self) -> pd.DataFrame:
+        """The whole front by decreasing k: node, k, loss, suppressed_rows, classes, chosen."""
+        rows = [{**self._shown(point), "chosen": point.node == self.node} for point in self.points]
+        return pd.DataFrame(rows, columns=["node", "k", "loss", "suppressed_rows", "classes", "chosen"])
+
+    def transform(self, df: DataFrame) -> DataFrame:
+        """The release of this or another table, e.g. next month's batch.
+
+        Values the hierarchies do not know raise here (or their rows are left out, as `on_unseen` says).
+        Cost: one job for the distinct values; then, lazily, one pass for class sizes and one for the rows.
+        """
+        keyed = with_keys(df, self.hierarchies, self._carried())
+        found = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
+        if self.on_unseen == "error":
+            refuse_unseen(found)
+        coded = self._coded(keyed, found)
+        members = F.count_distinct(quoted(self.person)) if self.person else F.count(F.lit(1))
+        return self._without(coded, self._small_classes(coded, members)).select(*self._labels())
+
+    def staged(self, df: DataFrame) -> DataFrame:
+        """The release of the fitted table, with the private person column if persons are counted.
+
+        What was learnt in the fit is used again. Cost: one pass over the rows; no action.
+        """
+        if self.frequencies is None:
+            raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
+        coded = self._coded(with_keys(df, self.hierarchies, self._carried()), self.frequencies.dictionaries)
+        if self.person is not None:
+            small = self._small_classes(coded, F.count_distinct(quoted(self.person)))
+            return self._without(coded, small).select(*self._labels(), F.col(quoted(self.person)).alias(PERSON))
+        if self.chosen.suppressed == 0:
+            return coded.select(*self._labels())
+        codes, bottom = code_columns(len(self.node)), (0,) * len(self.node)
+        ladder = ladder_of(self.frequencies.hierarchies)
+        tuples = climbed(self.frequencies.frame, codes, ladder, bottom, self.node)
+        return self._without(coded, self._small_classes(tuples, F.sum(ROWS))).select(*self._labels())
+
+    def recoded(self) -> dict[str, tuple[Hierarchy, int]]:
+        """Quasi-identifier → (hierarchy, level) as fitted: what an audit recodes the source with."""
+        if self.frequencies is None:
+            raise ConfigurationError("recoded() needs the fitted table of this recoding: fit again.")
+        return dict(zip(self.hierarchies, zip(self.frequencies.hierarchies, self.node, strict=True), strict=True))
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "loss": self.search.get("loss", "glm"),
+            "required_k": self.required_k,
+            "chosen": self._shown(self.chosen),
+            "front": [self._shown(point) for point in self.points],
+            "attributes": [dict(attribute) for attribute in self.attributes],
+            "search": dict(self.search),
+        }
+
+    def content(self) -> dict[str, Any]:
+        """A hierarchy that a rule made is kept as the rule: its leaves were values of the table."""
+        return {
+            "hierarchies": {name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()},
+            "rules": [name for name, hierarchy in self.hierarchies.items() if not isinstance(hierarchy, Hierarchy)],
+            "chosen": _saved(self.chosen),
+            "points": [_saved(point) for point in self.points],
+            "denominator": self.denominator,
+            "required_k": self.required_k,
+            "sensitive": list(self.sensitive),
+            "keep": list(self.keep),
+            "person": self.person,
+            "nulls": self.nulls,
+            "on_unseen": self.on_unseen,
+            "search": dict(self.search),
+            "attributes": [dict(attribute) for attribute in self.attributes],
+            "warnings": list(self.warnings),
+        }
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> LatticeRecoding:
+        rules = set(content["rules"])
+        hierarchies = {
+            name: Rule.from_dict(saved) if name in rules else Hierarchy.from_dict(saved)
+            for name, saved in content["hierarchies"].items()
+        }
+        same = ("denominator", "required_k", "sensitive", "keep", "person", "nulls", "on_unseen", "search")
+        return cls(
+            hierarchies=hierarchies,
+            chosen=_loaded(content["chosen"]),
+            points=[_loaded(point) for point in content["points"]],
+            attributes=content["attributes"],
+            warnings=content["warnings"],
+            **{name: content[name] for name in same},
+        )
+
+    def _carried(self) -> list[str]:
+        return [*self.sensitive, *self.keep, *([self.person] if self.person else [])]
+
+    def _labels(self) -> list[Column]:
+        """The published columns: labels under the names of the quasi-identifiers, the others as they are."""
+        labels = [F.col(f"{LABEL}{index}").alias(name) for index, name in enumerate(self.hierarchies)]
+        return [*labels, *(F.col(quoted(name)) for name in (*self.sensitive, *self.keep))]
+
+    def _coded(self, keyed: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
+        """Rows with code and label on the chosen levels; rows that a policy drops are gone."""
+        codes = code_columns(len(found))
+        coded = with_codes(keyed, found, self.node, codes, [f"{LABEL}{index}" for index in range(len(found))])
+        return coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
+
+    def _small_classes(self, coded: DataFrame, members: Column) -> DataFrame:
+        codes = code_columns(len(self.node))
+        return coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) < self.k).select(*codes)
+
+    def _without(self, coded: DataFrame, small: DataFrame) -> DataFrame:
+        return coded.join(small, code_columns(len(self.node)), "left_anti")
+
+    def _shown(self, point: Point) -> dict[str, Any]:
+        return {
+            "node": list(point.node),
+            "k": point.k,
+            "loss": point.loss / self.denominator,
+            "suppressed_rows": point.suppressed,
+            "classes": point.classes,
+        }
+
+
+RECODING = LatticeRecoding
+
+
+def _saved(point: Point) -> list[Any]:
+    return [list(point.node), point.k, point.loss, point.suppressed, point.classes]
+
+
+def _loaded(saved: Sequence[Any]) -> Point:
+    node, k, loss, suppressed, classes = saved
+    return Point(tuple(node), k, loss, suppressed, classes)

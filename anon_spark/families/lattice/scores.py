@@ -1,0 +1,53 @@
+"""Evaluated nodes of one search: each node is counted once, batches are counted for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from anon_spark.metrics.loss import Loss
+from anon_spark.model.front import Point
+from anon_spark.model.lattice import Lattice, Node
+from anon_spark.model.node_stats import NodeStats
+from anon_spark.model.progress import Progress
+
+
+class Counting(Protocol):
+    """What a search needs of the counting primitives."""
+
+    def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]: ...
+
+
+class Scores:
+    """k and loss of nodes, by batches, remembered."""
+
+    def __init__(self, lattice: Lattice, counting: Counting, loss: Loss, progress: Progress | None = None) -> None:
+        self.lattice = lattice
+        self.loss = loss
+        self.batches = 0
+        self.stats: dict[Node, NodeStats] = {}
+        self.points: dict[Node, Point] = {}
+        self._counting = counting
+        self._progress = progress
+
+    @property
+    def evaluated(self) -> int:
+        return len(self.points)
+
+    def evaluate(self, nodes: Iterable[Node]) -> list[Point]:
+        """Points of the nodes, in their order; only those not seen before are counted, in one batch."""
+        wanted = list(nodes)
+        missing = sorted({node for node in wanted if node not in self.points})
+        if missing:
+            self.batches += 1
+            for stats in self._counting.evaluate(missing):
+                self.stats[stats.node] = stats
+                self.points[stats.node] = Point(
+                    stats.node, stats.k, self.loss.numerator(stats), stats.suppressed, stats.classes
+                )
+            self.tell(self.evaluated, self.lattice.size)
+        return [self.points[node] for node in wanted]
+
+    def tell(self, done: int, total: int, what: str = "nodes") -> None:
+        if self._progress is not None:
+            self._progress(done, total, what)

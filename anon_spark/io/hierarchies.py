@@ -1,0 +1,70 @@
+"""Hierarchies from where a job names them: a text file, a table, or a rule written in the job itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from anon_spark.columns import quoted
+from anon_spark.config import DateSpec, EdgesSource, HierarchySpec, IntervalsSpec, LevelsSource, MaskSpec, is_path
+from anon_spark.errors import ConfigurationError, HierarchyError
+from anon_spark.io.tables import sql_name
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.primitives.rounds import collect_small
+
+MOST_LEAVES = 1_000_000
+
+
+def load_hierarchies(specs: Mapping[str, HierarchySpec], spark: SparkSession | None) -> dict[str, Hierarchy | Rule]:
+    """The hierarchy of every column; a fault names the column. Cost: the files are read on the driver."""
+    found: dict[str, Hierarchy | Rule] = {}
+    for name, spec in specs.items():
+        try:
+            found[name] = load_hierarchy(spec, spark)
+        except HierarchyError as error:
+            raise HierarchyError(f"columns.quasi_identifiers.{name}: {error}", **error.facts) from error
+        except ConfigurationError as error:
+            raise ConfigurationError(f"columns.quasi_identifiers.{name}: {error}", **error.facts) from error
+    return found
+
+
+def load_hierarchy(spec: HierarchySpec, spark: SparkSession | None = None) -> Hierarchy | Rule:
+    """One hierarchy, checked; a rule where the values themselves are needed to complete it."""
+    source = spec.source()
+    if isinstance(source, IntervalsSpec):
+        return Hierarchy.intervals(source.start, source.stop, source.widths, exact=source.exact)
+    if isinstance(source, MaskSpec):
+        return Hierarchy.mask(keep=source.keep, length=source.length, alphabet=source.alphabet)
+    if isinstance(source, DateSpec):
+        if source.start is None or source.stop is None:
+            return Hierarchy.dates(source.levels)
+        return Hierarchy.dates(source.levels, source.start, source.stop)
+    try:
+        if isinstance(source, EdgesSource):
+            return Hierarchy.edges_csv(source.location, source.sep, source.header)
+        if source.is_table:
+            return _from_table(source, spark)
+        if source.location.endswith(".json"):
+            return Hierarchy.load(source.location)
+        return Hierarchy.from_csv(source.location, source.sep, source.header)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{source.location} cannot be read. Check the path; it must be UTF-8 text.") from error
+
+
+def _from_table(source: LevelsSource, spark: SparkSession | None) -> Hierarchy:
+    if spark is None:
+        raise ConfigurationError(f"{source.location} is a table: give a Spark session to read it.")
+    reader = spark.read.format(source.format or "delta")
+    try:
+        frame = reader.load(source.location) if is_path(source.location) else spark.read.table(sql_name(source.location))
+        texts = frame.select(*(F.col(quoted(name)).cast("string") for name in frame.columns))
+    except PySparkException as error:
+        raise ConfigurationError(f"no readable {source.format} table at {source.location}. Check the name.") from error
+    table = collect_small(texts, MOST_LEAVES, "Rows of a hierarchy table")
+    columns = [column.to_pylist() for column in table.columns]
+    # the order of a table's rows is nobody's promise: sorted, so that codes do not depend on it
+    rows = sorted(zip(*columns, strict=True), key=lambda row: [text or "" for text in row])
+    return Hierarchy.from_levels(["" if text is None else text for text in row] for row in rows)

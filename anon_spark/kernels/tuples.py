@@ -1,0 +1,243 @@
+"""The frequency table as arrays: climbing it, rolling it up, and evaluating many lattice nodes from it.
+
+A batch is evaluated by divide and conquer: the table is rolled up to the meet of the batch's nodes (which is
+smaller), the batch is halved on the attribute that still spreads most, and each half goes on from the smaller table.
+Every node so costs about the size of the smallest table above which it lies, not the size of the whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon_spark.kernels.classes import (
+    Codes,
+    Ints,
+    add_person_sets,
+    class_keys,
+    class_totals,
+    group_dense,
+    group_hashed,
+    largest_k,
+    majority_by_class,
+    sum_by_class,
+    suppressed_weights,
+)
+from anon_spark.model.lattice import Node
+
+KEY_LIMIT = 2**62
+ROLL_UP_FROM = 4  # below this many nodes a roll-up costs more than it saves
+
+STATS = ("k", "suppressed", "classes", "squares", "all_squares", "majority", "all_majority")
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The hierarchies of all attributes as arrays: code of each leaf on each level, loss weight of each code."""
+
+    codes: tuple[Codes, ...]
+    weights: tuple[tuple[Ints, ...], ...]
+    _climbs: dict[tuple[int, int, int], Ints] = field(default_factory=dict, repr=False, compare=False)
+
+    def cardinality(self, attribute: int, level: int) -> int:
+        return len(self.weights[attribute][level])
+
+    def climb(self, attribute: int, low: int, high: int) -> Ints:
+        """Code on the high level of each code on the low one."""
+        step = (attribute, low, high)
+        if step not in self._climbs:
+            codes = self.codes[attribute]
+            climbed = np.zeros(self.cardinality(attribute, low), dtype=np.int64)
+            climbed[codes[low]] = codes[high]
+            self._climbs[step] = climbed
+        return self._climbs[step]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(codes.nbytes for codes in self.codes)
+
+
+@dataclass(frozen=True)
+class PersonSets:
+    """Persons with several tuples: distinct sets of tuples with how many persons have just that set."""
+
+    offsets: Ints
+    members: Codes
+    multiplicity: Ints
+
+
+@dataclass(frozen=True)
+class TupleTable:
+    """Distinct tuples on the levels of `base` with their rows; persons and class values where the job asks for them.
+
+    `persons` counts those with this one tuple only; without it every row is a person.
+    """
+
+    base: Node
+    codes: Codes
+    rows: Ints
+    persons: Ints | None = None
+    sets: PersonSets | None = None
+    class_counts: Ints | None = None
+
+    @property
+    def size(self) -> int:
+        return int(self.rows.size)
+
+    def with_codes(self, codes: Codes) -> TupleTable:
+        """The same counts for other codes (how a table travels in narrow integers)."""
+        return replace(self, codes=codes)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The equivalence classes of a table on one node."""
+
+    inverse: Codes
+    representatives: Codes
+    rows: Ints
+    persons: Ints
+    class_counts: Ints | None
+    majority: Ints
+
+
+def group(table: TupleTable, ladder: Ladder, node: Node) -> Grouping:
+    """Classes of the tuples generalized to the node (which lies above the table's base)."""
+    inverse, representatives = _class_of_tuples(table, ladder, node)
+    classes = representatives.size
+    rows = sum_by_class(table.rows, inverse, classes)
+    persons = rows
+    if table.persons is not None:
+        persons = sum_by_class(table.persons, inverse, classes)
+        if table.sets is not None:
+            sets = table.sets
+            add_person_sets(persons, inverse, sets.offsets, sets.members, sets.multiplicity)
+    class_counts, majority = None, rows
+    if table.class_counts is not None:
+        class_counts, majority = majority_by_class(table.class_counts, inverse, classes)
+    return Grouping(inverse, representatives, rows, persons, class_counts, majority)
+
+
+def roll_up(table: TupleTable, ladder: Ladder, node: Node) -> TupleTable:
+    """The table on the levels of a node above its base, one tuple per class."""
+    grouping = group(table, ladder, node)
+    codes = np.empty((len(node), grouping.rows.size), dtype=np.int32)
+    for attribute, level in enumerate(node):
+        climbed = ladder.climb(attribute, table.base[attribute], level)
+        codes[attribute] = climbed[table.codes[attribute][grouping.representatives]]
+    persons, sets = table.persons, table.sets
+    if persons is not None:
+        persons = sum_by_class(persons, grouping.inverse, grouping.rows.size)
+    if sets is not None:
+        sets = PersonSets(sets.offsets, grouping.inverse[sets.members], sets.multiplicity)
+    return TupleTable(node, codes, grouping.rows, persons, sets, grouping.class_counts)
+
+
+def evaluate_node(table: TupleTable, ladder: Ladder, node: Node, budget: int) -> list[int]:
+    """STATS of the node, then per attribute the loss weight of the suppressed rows."""
+    grouping = group(table, ladder, node)
+    k = int(largest_k(grouping.persons, grouping.rows, budget))
+    totals = class_totals(grouping.persons, grouping.rows, grouping.majority, k)
+    if totals[0] == 0:
+        weights = np.zeros(len(node), dtype=np.int64)
+    else:
+        flat, starts = _flatten(
+            [
+                ladder.weights[attribute][level][ladder.climb(attribute, table.base[attribute], level)]
+                for attribute, level in enumerate(node)
+            ]
+        )
+        weights = suppressed_weights(
+            table.codes, grouping.representatives, grouping.persons, grouping.rows, k, flat, starts
+        )
+    return [k, *totals.tolist(), *weights.tolist()]
+
+
+def evaluate_nodes(table: TupleTable, ladder: Ladder, nodes: Sequence[Node], budget: int) -> Ints:
+    """One row per node: STATS and the suppressed weights, as `evaluate_node` gives them."""
+    levels = np.array(nodes, dtype=np.int64).reshape(len(nodes), len(table.base))
+    stats = np.zeros((len(nodes), len(STATS) + len(table.base)), dtype=np.int64)
+    pending = [(table, np.arange(len(nodes)))]
+    while pending:
+        small, members = pending.pop()
+        if members.size >= ROLL_UP_FROM:
+            meet = tuple(int(level) for level in levels[members].min(axis=0))
+            if meet != small.base:
+                small = roll_up(small, ladder, meet)
+            pending.extend((small, half) for half in halves(levels, members, ladder))
+        else:
+            for member in members:
+                node = tuple(int(level) for level in levels[member])
+                stats[member] = evaluate_node(small, ladder, node, budget)
+    return stats
+
+
+def halves(levels: Ints, members: NDArray[np.intp], ladder: Ladder) -> list[NDArray[np.intp]]:
+    """Split nodes at the largest step of cardinality among the levels they have on one attribute.
+
+    Equal nodes cannot be split: they come back one by one.
+    """
+    best, cut = (0.0, 0), (0, 0)
+    for attribute in range(levels.shape[1]):
+        present = np.unique(levels[members, attribute])
+        for low, high in zip(present[:-1], present[1:], strict=True):
+            sizes = ladder.cardinality(attribute, int(low)), ladder.cardinality(attribute, int(high))
+            step = (float(np.log(sizes[0] / sizes[1])), -attribute)
+            if step > best or cut == (0, 0):
+                best, cut = step, (attribute, int(high))
+    if cut == (0, 0):
+        return [members[position : position + 1] for position in range(members.size)]
+    upper = levels[members, cut[0]] >= cut[1]
+    return [members[~upper], members[upper]]
+
+
+def _class_of_tuples(table: TupleTable, ladder: Ladder, node: Node) -> tuple[Codes, Codes]:
+    """Group in segments of attributes whose keys fit 62 bits; almost always there is one segment."""
+    keys = np.zeros(table.size, dtype=np.int64)
+    span = 1
+    for segment in _segments(ladder, node):
+        cards = [ladder.cardinality(attribute, node[attribute]) for attribute in segment]
+        width = 1
+        for card in cards:
+            width *= card
+        if span > 1 and span * width > KEY_LIMIT:
+            inverse, representatives = group_hashed(keys)
+            keys, span = inverse.astype(np.int64), representatives.size
+        steps: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(node)
+        radix = 1
+        for attribute, card in zip(segment, cards, strict=True):
+            steps[attribute] = ladder.climb(attribute, table.base[attribute], node[attribute]) * radix
+            radix *= card
+        flat, starts = _flatten(steps)
+        part = class_keys(table.codes, np.array(segment, dtype=np.int64), flat, starts)
+        keys = part if span == 1 else keys * width + part
+        span *= width
+    if span <= max(2**16, 4 * table.size):
+        return group_dense(keys, span)
+    return group_hashed(keys)
+
+
+def _segments(ladder: Ladder, node: Node) -> list[list[int]]:
+    """Attributes with more than one code on the node's level, cut so that keys of a segment fit 31 bits."""
+    segments: list[list[int]] = []
+    width = KEY_LIMIT
+    for attribute, level in enumerate(node):
+        card = ladder.cardinality(attribute, level)
+        if card == 1:
+            continue
+        if width * card > 2**31:
+            segments.append([])
+            width = 1
+        segments[-1].append(attribute)
+        width *= card
+    return segments
+
+
+def _flatten(arrays: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Arrays end to end, and where each starts."""
+    starts = np.zeros(len(arrays), dtype=np.int64)
+    np.cumsum([array.size for array in arrays[:-1]], out=starts[1:])
+    return np.concatenate(arrays), starts

@@ -1,0 +1,29 @@
+"""What a search asks of a measure of information loss."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon_spark.model.node_stats import NodeStats
+
+
+class Loss(Protocol):
+    """A measure with exact integer numerators over one common denominator."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def denominator(self) -> int: ...
+
+    def numerator(self, stats: NodeStats) -> int:
+        """Loss of the node with its suppression."""
+
+    def floor(self, stats: NodeStats) -> int:
+        """Loss of the node without suppression: no node above it loses less."""
+
+    def floors(self, nodes: NDArray[np.int32]) -> NDArray[Any] | None:
+        """The same for many nodes without counting, where the measure allows it."""

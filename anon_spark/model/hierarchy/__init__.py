@@ -1,0 +1,11 @@
+"""Generalization hierarchies: level tables with integer codes, weights and the rule that finds a value's leaf.
+
+Every leaf is `height` levels below the one root '*' (shallow leaves repeat a label). All work is done on
+(level, code); labels are only what is shown and published. No Spark here.
+"""
+
+from anon_spark.model.hierarchy.hierarchy import Hierarchy
+from anon_spark.model.hierarchy.rules import DateRule, MaskRule, Rule
+from anon_spark.model.hierarchy.values import BinGrid, calendar_day, canonical_number
+
+__all__ = ["BinGrid", "DateRule", "Hierarchy", "MaskRule", "Rule", "calendar_day", "canonical_number"]

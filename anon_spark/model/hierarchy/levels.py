@@ -1,0 +1,134 @@
+"""Level tables: one row per value, `value;g1;…;*`, as ARX writes them or as a table holds them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from anon_spark.errors import HierarchyError
+from anon_spark.model.hierarchy.checks import shortened
+from anon_spark.model.hierarchy.coding import ROOT, categorical, encode
+from anon_spark.model.hierarchy.hierarchy import Hierarchy
+
+Line = tuple[int, Sequence[str | None]]
+Path_ = tuple[str, ...]  # value, g1, …, top label; the root '*' left out
+
+
+def from_levels(rows: Iterable[Line]) -> Hierarchy:
+    """The hierarchy of numbered rows.
+
+    Identical rows count once. A root '*' is added unless every row ends with it (or with one and the same run of
+    asterisks). Ragged rows are padded. Refused, with counts and line numbers: an empty table, an empty label, a value
+    with two paths, a label with two parents, '*' at the end of some rows only.
+    """
+    filled = [(line, row) for line, row in rows if any(_text(label) for label in row)]
+    if not filled:
+        raise HierarchyError("The hierarchy has no rows: give one row per value, value;g1;…;*.", rows=0)
+    trimmed = [(line, _without_trailing_gaps(row)) for line, row in filled]
+    gaps = [line for line, row in trimmed if not all(row)]
+    if gaps:
+        raise HierarchyError(
+            f"{len(gaps)} row{'s' if len(gaps) > 1 else ''} with an empty label between others (line "
+            f"{shortened(gaps)}). Fill the gap: repeat the label below it, or leave the column out.",
+            gaps=len(gaps),
+        )
+    return tabulate(_without_root(trimmed))
+
+
+def tabulate(paths: Iterable[tuple[int, Path_]]) -> Hierarchy:
+    """The hierarchy of numbered paths (value first, root left out): deduplicated, padded, checked."""
+    first: dict[str, tuple[int, Path_]] = {}
+    conflicts: list[int] = []
+    values = set()
+    for line, path in paths:
+        known = first.setdefault(path[0], (line, path))
+        if known[1] != path:
+            conflicts.append(line)
+            values.add(path[0])
+    if conflicts:
+        raise HierarchyError(
+            f"{len(values)} value{'s' if len(values) > 1 else ''} listed again with different parents (line "
+            f"{shortened(conflicts)}). Keep one row per value.",
+            conflicts=len(values),
+        )
+    lines = [line for line, _ in first.values()]
+    padded = pad([path for _, path in first.values()])
+    columns = [*zip(*padded, strict=True), (ROOT,) * len(padded)]
+    codes, labels = encode(columns, lines)
+    return categorical("text", list(first), codes, labels)
+
+
+def pad(paths: Sequence[Path_]) -> Sequence[Path_]:
+    """Paths of equal length, by repeating labels.
+
+    A node sits on the level of its longest way down to a leaf; each leaf repeats its label until the next node of its
+    path begins. So a short branch repeats its top label up to the root, a short leaf in a deep branch repeats itself,
+    the longest rows stay as they are, and a label that meant one set of leaves still means that set only.
+    """
+    longest = max(len(path) for path in paths)
+    if all(len(path) == longest for path in paths):
+        return paths
+    level_of: dict[Path_, int] = {}  # node, named by its path to the root → its level
+    for path in paths:
+        for step in range(1, len(path)):
+            node = path[step:]
+            level_of[node] = max(level_of.get(node, 0), step)
+    # a node also lies above all nodes below it, which other rows may have raised: settle from the deepest upwards
+    for node in sorted(level_of, key=len, reverse=True):
+        above = node[1:]
+        if above:
+            level_of[above] = max(level_of[above], level_of[node] + 1)
+    padded = []
+    for path in paths:
+        starts = [0, *(level_of[path[step:]] for step in range(1, len(path))), longest]
+        padded.append(tuple(label for step, label in enumerate(path) for _ in range(starts[step], starts[step + 1])))
+    return padded
+
+
+def read_csv(path: Path, sep: str, header: bool) -> Iterator[Line]:
+    """Numbered rows of a CSV file (UTF-8, quotes as usual, blank lines skipped)."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=sep)
+            rows: list[Line] = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error, TypeError) as fault:
+        reason = getattr(fault, "strerror", None) or type(fault).__name__
+        raise HierarchyError(
+            f"Cannot read the hierarchy {path}: {reason}. Check the path, the encoding (UTF-8) and sep."
+        ) from fault
+    rows = [row for row in rows if any(row[1])][1 if header else 0 :]
+    if rows and all(len(row) == 1 for _, row in rows):
+        others = [mark for mark in ",;|\t" if mark != sep and all(mark in str(row[0]) for _, row in rows)]
+        if others:
+            raise HierarchyError(
+                f"The hierarchy {path} has one column when split at {sep!r}, but {others[0]!r} in every row. "
+                f"Say sep: {others[0]!r}."
+            )
+    yield from rows
+
+
+def _text(label: str | None) -> str:
+    return "" if label is None or not str(label).strip() else str(label)
+
+
+def _without_trailing_gaps(row: Sequence[str | None]) -> Path_:
+    labels = [_text(label) for label in row]
+    while not labels[-1]:
+        labels.pop()
+    return tuple(labels)
+
+
+def _without_root(rows: Sequence[tuple[int, Path_]]) -> list[tuple[int, Path_]]:
+    """Take the common '*' off the end of every row; a table that has none is complete as it is."""
+    tops = {row[-1] if len(row) > 1 else "" for _, row in rows}
+    if len(tops) == 1 and not next(iter(tops)).strip(ROOT) and tops != {""}:
+        return [(line, row[:-1]) for line, row in rows]
+    if ROOT in tops:
+        without = [line for line, row in rows if len(row) == 1 or row[-1] != ROOT]
+        raise HierarchyError(
+            f"{len(without)} of {len(rows)} rows do not end with '*' (line {shortened(without)}), the others do. "
+            "End every row with '*', or none.",
+            gaps=len(without),
+        )
+    return list(rows)

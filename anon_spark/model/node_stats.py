@@ -1,0 +1,31 @@
+"""What counting returns for one lattice node, before any metric gives it a meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from anon_spark.model.lattice import Node
+
+
+@dataclass(frozen=True)
+class NodeStats:
+    """Integer sums over the equivalence classes of one node; `all_…` before suppression, the others after it."""
+
+    node: Node
+    k: int
+    suppressed: int  # rows in classes smaller than k
+    classes: int  # classes that remain
+    squares: int  # Σ rows² of the classes
+    all_squares: int
+    majority: int  # Σ rows of the most frequent class value
+    all_majority: int
+    suppressed_weights: tuple[int, ...]  # loss weight of the suppressed rows, per attribute
+
+    @classmethod
+    def of(cls, node: Sequence[int], counts: Sequence[int], weights: Sequence[int]) -> NodeStats:
+        """From the seven counts in the order of the fields, and the weights."""
+        k, suppressed, classes, squares, all_squares, majority, all_majority = counts
+        return cls(
+            tuple(node), k, suppressed, classes, squares, all_squares, majority, all_majority, tuple(weights)
+        )

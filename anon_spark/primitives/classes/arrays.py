@@ -1,0 +1,88 @@
+"""From the frequency frame to the arrays the kernels work on, when they are small enough to travel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, ROWS, TUPLES
+from anon_spark.kernels.tuples import Ladder, PersonSets, TupleTable
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.lattice import Node
+from anon_spark.primitives.classes.frequencies import code_columns
+
+TRAVEL_BYTES = 32 * 2**20  # what may stand in a task's closure, and so pass through the driver
+
+
+def ladder_of(hierarchies: Sequence[Hierarchy]) -> Ladder:
+    """The hierarchies as the arrays a task climbs."""
+    return Ladder(
+        tuple(hierarchy.codes for hierarchy in hierarchies), tuple(hierarchy.weights for hierarchy in hierarchies)
+    )
+
+
+def travel_bytes(tuples: int, ladder: Ladder, base: Node, class_values: int, members: int) -> int:
+    """Size of the arrays of a frequency table on the levels of a base node."""
+    per_tuple = sum(
+        np.min_scalar_type(ladder.cardinality(attribute, level)).itemsize for attribute, level in enumerate(base)
+    )
+    return tuples * (per_tuple + 16 + 8 * class_values) + 4 * members + ladder.nbytes
+
+
+def load_table(frame: DataFrame, sets: DataFrame | None, ladder: Ladder, base: Node, class_values: int) -> TupleTable:
+    """Collect a frequency frame whose size was checked before."""
+    codes = code_columns(len(base))
+    narrow = [F.col(code).cast(_narrow(ladder.cardinality(index, base[index]))) for index, code in enumerate(codes)]
+    counts = [name for name in (CLASS, PERSONS) if name in frame.columns]
+    table = frame.select(*narrow, ROWS, *counts).toArrow()
+    matrix = np.empty((len(base), table.num_rows), dtype=np.int32)
+    for index in range(len(base)):
+        matrix[index] = _numbers(table, index)
+    rows = _numbers(table, len(base))
+    persons = _numbers(table, table.num_columns - 1) if PERSONS in counts else None
+    class_counts = None
+    if CLASS in counts:
+        matrix, tuple_of = _distinct_tuples(matrix)
+        class_counts = np.zeros((matrix.shape[1], class_values), dtype=np.int64)
+        np.add.at(class_counts, (tuple_of, _numbers(table, len(base) + 1)), rows)
+        rows = class_counts.sum(axis=1)
+        if persons is not None:
+            persons = np.bincount(tuple_of, weights=persons, minlength=rows.size).astype(np.int64)
+    return TupleTable(base, matrix, rows, persons, _load_sets(sets, codes, matrix), class_counts)
+
+
+def _narrow(cardinality: int) -> str:
+    return "tinyint" if cardinality <= 2**7 else "smallint" if cardinality <= 2**15 else "int"
+
+
+def _numbers(table: pa.Table, index: int) -> NDArray[np.int64]:
+    return np.asarray(table.column(index).to_numpy()).astype(np.int64)
+
+
+def _distinct_tuples(matrix: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Distinct columns of a code matrix, and which of them each column is."""
+    distinct, inverse = np.unique(matrix, axis=1, return_inverse=True)
+    return np.ascontiguousarray(distinct), inverse.reshape(-1)
+
+
+def _load_sets(sets: DataFrame | None, codes: Sequence[str], matrix: NDArray[np.int32]) -> PersonSets | None:
+    """Sets of tuples as positions in the tuple table."""
+    if sets is None:
+        return None
+    table = sets.select(TUPLES, MULTIPLICITY).toArrow().combine_chunks()
+    if table.num_rows == 0:
+        return None
+    lists: Any = table.column(TUPLES).chunk(0)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    flat = lists.values
+    members = np.array([flat.field(code).to_numpy() for code in codes], dtype=np.int32)
+    _, inverse = _distinct_tuples(np.concatenate([matrix, members], axis=1))
+    position = np.empty(matrix.shape[1], dtype=np.int32)
+    position[inverse[: matrix.shape[1]]] = np.arange(matrix.shape[1], dtype=np.int32)
+    return PersonSets(offsets, position[inverse[matrix.shape[1] :]], _numbers(table, 1))

@@ -1,0 +1,122 @@
+"""Class counts of a batch of lattice nodes: in parallel tasks over travelling arrays, or by distributed aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from anon_spark.columns import NODE, ROWS, TUPLES
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, evaluate_nodes
+from anon_spark.model.lattice import Node
+from anon_spark.model.node_stats import NodeStats
+from anon_spark.primitives.classes.arrays import TRAVEL_BYTES, ladder_of, load_table, travel_bytes
+from anon_spark.primitives.classes.frequencies import Frequencies, code_columns
+from anon_spark.primitives.rounds import Workspace
+
+DRIVER_WORK = 2**25  # nodes × tuples below which a batch is counted at once where it is: a job would cost more
+TASK_WORK = 2**26
+MOST_TASKS = 256
+
+
+class Counting(Protocol):
+    """Evaluates batches of nodes of one table at one suppression budget."""
+
+    def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
+        """Statistics of the nodes, in their order."""
+
+
+def counting(
+    frequencies: Frequencies, budget: int, workspace: Workspace, travel_limit: int = TRAVEL_BYTES
+) -> Counting:
+    """The way of counting that fits the size of the frequency table; results are the same."""
+    from anon_spark.primitives.classes.distributed import DistributedCounting
+
+    ladder = ladder_of(frequencies.hierarchies)
+    base = (0,) * len(frequencies.hierarchies)
+    members = 0
+    if frequencies.sets is not None:
+        members = int(frequencies.sets.agg(F.coalesce(F.sum(F.size(TUPLES)), F.lit(0))).first()[0])  # type: ignore[index]
+    if travel_bytes(frequencies.tuples, ladder, base, frequencies.class_values, members) <= travel_limit:
+        table = load_table(frequencies.frame, frequencies.sets, ladder, base, frequencies.class_values)
+        return ArrayCounting(frequencies.frame.sparkSession, table, ladder, budget)
+    return DistributedCounting(frequencies, ladder, budget, workspace, travel_limit)
+
+
+def marginals(frequencies: Frequencies) -> tuple[tuple[int, ...], ...]:
+    """Per attribute and level, the loss weight of all rows. Cost: one job, one row per code on the driver."""
+    hierarchies = frequencies.hierarchies
+    codes = code_columns(len(hierarchies))
+    counts = (
+        frequencies.frame.select(F.posexplode(F.array(*codes)).alias("attribute", "code"), ROWS)
+        .groupBy("attribute", "code")
+        .agg(F.sum(ROWS))
+        .toArrow()
+    )
+    attribute, code, rows = (np.asarray(counts.column(index).to_numpy()) for index in range(3))
+    found = []
+    for position, hierarchy in enumerate(hierarchies):
+        by_leaf = np.zeros(hierarchy.leaf_count, dtype=np.int64)
+        mine = attribute == position
+        by_leaf[code[mine]] = rows[mine]
+        found.append(
+            tuple(
+                int(np.dot(by_leaf, hierarchy.weights[level][hierarchy.codes[level]]))
+                for level in range(hierarchy.height + 1)
+            )
+        )
+    return tuple(found)
+
+
+class ArrayCounting:
+    """Counting over arrays in the closure of a task; a small batch does not even need a job."""
+
+    def __init__(self, spark: SparkSession, table: TupleTable, ladder: Ladder, budget: int) -> None:
+        self._spark, self._table, self._ladder, self._budget = spark, table, ladder, budget
+
+    def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
+        work = len(nodes) * self._table.size
+        if work <= DRIVER_WORK:
+            return to_stats(nodes, evaluate_nodes(self._table, self._ladder, nodes, self._budget))
+        tasks = min(len(nodes), MOST_TASKS, -(-work // TASK_WORK))
+        return to_stats(nodes, self._in_tasks(nodes, max(2, tasks)))
+
+    def _in_tasks(self, nodes: Sequence[Node], tasks: int) -> Ints:
+        """Similar nodes share a task, so that they share its roll-ups."""
+        wide_first = sorted(range(len(self._table.base)), key=lambda a: -self._ladder.cardinality(a, 0))
+        order = sorted(range(len(nodes)), key=lambda index: [nodes[index][a] for a in wide_first])
+        shares = [part.tolist() for part in np.array_split(np.array(order), tasks)]
+        codes = [
+            row.astype(np.min_scalar_type(self._ladder.cardinality(attribute, level)))
+            for attribute, (row, level) in enumerate(zip(self._table.codes, self._table.base, strict=True))
+        ]
+        narrow = self._table.with_codes(np.zeros((0, 0), dtype=np.int32))
+        ladder, budget = Ladder(self._ladder.codes, self._ladder.weights), self._budget
+
+        def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+            table = narrow.with_codes(np.array(codes, dtype=np.int32))
+            for batch in batches:
+                for share in batch.column(0).to_numpy():
+                    members = shares[int(share)]
+                    stats = evaluate_nodes(table, ladder, [nodes[index] for index in members], budget)
+                    columns = [pa.array(members, pa.int64()), *(pa.array(column) for column in stats.T)]
+                    yield pa.RecordBatch.from_arrays(columns, names=names)
+
+        names = [NODE, *STATS, *(f"w{position}" for position in range(len(self._table.base)))]
+        schema = ", ".join(f"{name} bigint" for name in names)
+        table = self._spark.range(0, tasks, 1, tasks).mapInArrow(evaluate, schema).toArrow()
+        rows = np.array([table.column(index).to_numpy() for index in range(len(names))]).T
+        return np.asarray(rows[np.argsort(rows[:, 0]), 1:], dtype=np.int64)
+
+
+def to_stats(nodes: Sequence[Node], rows: Ints) -> list[NodeStats]:
+    """Rows of the kernel as values."""
+    fixed = len(STATS)
+    return [
+        NodeStats.of(node, row[:fixed], row[fixed:]) for node, row in zip(nodes, rows.tolist(), strict=True)
+    ]

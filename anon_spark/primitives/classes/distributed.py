@@ -1,0 +1,237 @@
+"""Counting when the frequency table is too large to travel: distributed aggregation with roll-up.
+
+Nodes are evaluated from *anchors*: the table rolled up on its two widest attributes only. An anchor is aggregated
+once, from the smallest anchor below it, and stored; as soon as one is small enough to travel, its nodes are counted
+over arrays like any small table. Only nodes under large anchors are counted by shuffling.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, ROWS, SET, TUPLES
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, group
+from anon_spark.model.lattice import Node, below_or_equal
+from anon_spark.model.node_stats import NodeStats
+from anon_spark.primitives.classes.arrays import load_table, travel_bytes
+from anon_spark.primitives.classes.counting import ArrayCounting, to_stats
+from anon_spark.primitives.classes.frequencies import Frequencies, code_columns
+from anon_spark.primitives.generalize import climbed
+from anon_spark.primitives.rounds import Workspace
+
+SHUFFLED_ROWS = 50_000_000  # tuples × nodes of one job
+ANCHOR_ATTRIBUTES = 2
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A stored roll-up; `arrays` where it is small enough to travel."""
+
+    node: Node
+    frame: DataFrame
+    sets: DataFrame | None
+    tuples: int
+    arrays: ArrayCounting | None
+
+
+class DistributedCounting:
+    """Batches of nodes by aggregation over stored roll-ups. Cost: one to three jobs per anchor and batch."""
+
+    def __init__(
+        self, frequencies: Frequencies, ladder: Ladder, budget: int, workspace: Workspace, travel_limit: int
+    ) -> None:
+        self._ladder, self._budget, self._workspace = ladder, budget, workspace
+        self._travel_limit = travel_limit
+        self._class_values = frequencies.class_values
+        self._codes = code_columns(len(ladder.codes))
+        bottom = (0,) * len(ladder.codes)
+        sets = None if frequencies.sets is None else _exploded(frequencies.sets)
+        self._anchors = {bottom: Anchor(bottom, frequencies.frame, sets, frequencies.tuples, None)}
+        widest = sorted(range(len(ladder.codes)), key=lambda attribute: -ladder.cardinality(attribute, 0))
+        self._widest = frozenset(widest[:ANCHOR_ATTRIBUTES])
+
+    def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
+        by_anchor: dict[Node, list[Node]] = defaultdict(list)
+        for node in nodes:
+            by_anchor[tuple(level if a in self._widest else 0 for a, level in enumerate(node))].append(node)
+        found: dict[Node, NodeStats] = {}
+        for place in sorted(by_anchor):
+            anchor, members = self._anchor(place), by_anchor[place]
+            if anchor.arrays is not None:
+                found.update((stats.node, stats) for stats in anchor.arrays.evaluate(members))
+                continue
+            share = max(1, SHUFFLED_ROWS // anchor.tuples)
+            for first in range(0, len(members), share):
+                part = members[first : first + share]
+                found.update((stats.node, stats) for stats in self._by_shuffle(anchor, part))
+        return [found[node] for node in nodes]
+
+    def _anchor(self, place: Node) -> Anchor:
+        if place not in self._anchors:
+            below = (anchor for anchor in self._anchors.values() if below_or_equal(anchor.node, place))
+            source = min(below, key=lambda anchor: (anchor.tuples, anchor.node))
+            self._anchors[place] = self._rolled_up(source, place)
+        return self._anchors[place]
+
+    def _rolled_up(self, source: Anchor, place: Node) -> Anchor:
+        groups = [*self._codes, *([CLASS] if self._class_values else [])]
+        counts = [name for name in (ROWS, PERSONS) if name in source.frame.columns]
+        lifted = climbed(source.frame, self._codes, self._ladder, source.node, place)
+        frame = self._workspace.store(lifted.groupBy(*groups).agg(*_sums(counts)), "rollup")
+        sets, members = None, 0
+        if source.sets is not None:
+            lifted = climbed(source.sets, self._codes, self._ladder, source.node, place)
+            sets = self._workspace.store(lifted.distinct(), "rollup-sets")
+            members = sets.count()
+        tuples = frame.select(*self._codes).distinct().count() if self._class_values else frame.count()
+        arrays = None
+        if travel_bytes(tuples, self._ladder, place, self._class_values, members) <= self._travel_limit:
+            table = load_table(frame, _collected(sets, self._codes), self._ladder, place, self._class_values)
+            arrays = ArrayCounting(frame.sparkSession, table, self._ladder, self._budget)
+        return Anchor(place, frame, sets, tuples, arrays)
+
+    def _by_shuffle(self, anchor: Anchor, nodes: Sequence[Node]) -> list[NodeStats]:
+        classes = self._workspace.store(self._classes(anchor, nodes), "classes")
+        size = F.col(PERSONS)
+        # 1. k of each node: the smallest size at which the rows of classes up to it exceed the budget
+        up_to = Window.partitionBy(NODE).orderBy(PERSONS).rangeBetween(Window.unboundedPreceding, Window.currentRow)
+        by_size = classes.groupBy(NODE, PERSONS).agg(F.sum(ROWS).alias(ROWS))
+        covered = by_size.withColumn("covered", F.sum(ROWS).over(up_to)).where(F.col("covered") > self._budget)
+        k = covered.groupBy(NODE).agg(F.min(PERSONS).alias("k"))
+        # 2. what remains and what is lost at that k
+        judged = classes.join(F.broadcast(k), NODE)
+        gone, stays = size < F.col("k"), size >= F.col("k")
+        square = F.col(ROWS) * F.col(ROWS)
+        totals = judged.groupBy(NODE).agg(
+            F.first("k").alias("k"),
+            _sum_if(gone, F.col(ROWS)).alias("suppressed"),
+            _sum_if(stays, F.lit(1)).alias("classes"),
+            _sum_if(stays, square).alias("squares"),
+            F.sum(square).alias("all_squares"),
+            _sum_if(stays, F.col("majority")).alias("majority"),
+            F.sum("majority").alias("all_majority"),
+            *(_sum_if(gone, F.col(f"w{a}")).alias(f"w{a}") for a in range(len(self._codes))),
+        )
+        weights = [f"w{a}" for a in range(len(self._codes))]
+        table = totals.select(NODE, *STATS, *weights).toArrow()  # one row per node of the batch
+        rows = np.array([table.column(index).to_numpy() for index in range(table.num_columns)]).T
+        return to_stats(nodes, np.asarray(rows[np.argsort(rows[:, 0]), 1:], dtype=np.int64))
+
+    def _classes(self, anchor: Anchor, nodes: Sequence[Node]) -> DataFrame:
+        """Rows, persons, majority and loss weights of every class of every node."""
+        has_persons = PERSONS in anchor.frame.columns
+        weights = [f"w{a}" for a in range(len(self._codes))]
+        keys = [NODE, *self._codes]
+        per_value = anchor.frame.mapInArrow(
+            _partial_classes(self._ladder, anchor.node, nodes, self._codes, anchor.frame.columns),
+            _schema([*keys, CLASS], [ROWS, PERSONS, *weights]),
+        )
+        if not self._class_values:
+            counted = per_value.groupBy(*keys).agg(*_sums([ROWS, PERSONS, *weights])).withColumn("majority", F.col(ROWS))
+        else:
+            by_value = per_value.groupBy(*keys, CLASS).agg(*_sums([ROWS, PERSONS, *weights]))
+            counted = by_value.groupBy(*keys).agg(*_sums([ROWS, PERSONS, *weights]), F.max(ROWS).alias("majority"))
+        if not has_persons:
+            return counted.withColumn(PERSONS, F.col(ROWS))
+        if anchor.sets is None:
+            return counted
+        touched = anchor.sets.mapInArrow(
+            _climbed_members(self._ladder, anchor.node, nodes, self._codes),
+            _schema(keys, [MULTIPLICITY], [SET]),
+        ).distinct()
+        several = touched.groupBy(*keys).agg(F.sum(MULTIPLICITY).alias(MULTIPLICITY))
+        joined = counted.join(several, keys, "left")
+        return joined.withColumn(PERSONS, F.col(PERSONS) + F.coalesce(MULTIPLICITY, F.lit(0))).drop(MULTIPLICITY)
+
+
+ArrowStep = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
+
+def _partial_classes(
+    ladder: Ladder, base: Node, nodes: Sequence[Node], codes: Sequence[str], columns: Sequence[str]
+) -> ArrowStep:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            matrix = np.array([batch.column(code).to_numpy() for code in codes], dtype=np.int32)
+            rows = batch.column(ROWS).to_numpy().astype(np.int64)
+            persons = batch.column(PERSONS).to_numpy().astype(np.int64) if PERSONS in columns else rows
+            values = batch.column(CLASS).to_numpy() if CLASS in columns else np.zeros(len(rows), dtype=np.int32)
+            for value in np.unique(values):
+                mine = values == value
+                table = TupleTable(base, np.ascontiguousarray(matrix[:, mine]), rows[mine], persons[mine])
+                for index, node in enumerate(nodes):
+                    grouping = group(table, ladder, node)
+                    classes = _climb(ladder, base, node, table.codes[:, grouping.representatives])
+                    losses = [ladder.weights[a][level][classes[a]] * grouping.rows for a, level in enumerate(node)]
+                    size = len(grouping.rows)
+                    yield pa.RecordBatch.from_arrays(
+                        [
+                            pa.array(np.full(size, index, dtype=np.int32)),
+                            *(pa.array(row.astype(np.int32)) for row in classes),
+                            pa.array(np.full(size, value, dtype=np.int32)),
+                            pa.array(grouping.rows),
+                            pa.array(grouping.persons),
+                            *(pa.array(loss) for loss in losses),
+                        ],
+                        names=[NODE, *codes, CLASS, ROWS, PERSONS, *(f"w{a}" for a in range(len(codes)))],
+                    )
+
+    return count
+
+
+def _climbed_members(ladder: Ladder, base: Node, nodes: Sequence[Node], codes: Sequence[str]) -> ArrowStep:
+    def climb(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            matrix = np.array([batch.column(code).to_numpy() for code in codes], dtype=np.int32)
+            for index, node in enumerate(nodes):
+                classes = _climb(ladder, base, node, matrix)
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(np.full(batch.num_rows, index, dtype=np.int32)),
+                        *(pa.array(row.astype(np.int32)) for row in classes),
+                        batch.column(MULTIPLICITY),
+                        batch.column(SET),
+                    ],
+                    names=[NODE, *codes, MULTIPLICITY, SET],
+                )
+
+    return climb
+
+
+def _climb(ladder: Ladder, base: Node, node: Node, matrix: Codes) -> list[Ints]:
+    return [ladder.climb(a, base[a], level)[matrix[a]] for a, level in enumerate(node)]
+
+
+def _exploded(sets: DataFrame) -> DataFrame:
+    """One row per set and tuple; a set is known by the digest of its tuples."""
+    pairs = sets.select(F.md5(F.to_json(TUPLES)).alias(SET), MULTIPLICITY, F.explode(TUPLES).alias("tuple"))
+    return pairs.select(SET, MULTIPLICITY, "tuple.*")
+
+
+def _collected(sets: DataFrame | None, codes: Sequence[str]) -> DataFrame | None:
+    if sets is None:
+        return None
+    return sets.groupBy(SET, MULTIPLICITY).agg(F.collect_list(F.struct(*codes)).alias(TUPLES))
+
+
+def _sums(names: Sequence[str]) -> list[Column]:
+    return [F.sum(name).alias(name) for name in names]
+
+
+def _sum_if(condition: Column, value: Column) -> Column:
+    return F.sum(F.when(condition, value).otherwise(F.lit(0)))
+
+
+def _schema(ints: Sequence[str], longs: Sequence[str], texts: Sequence[str] = ()) -> str:
+    parts = [(ints, "int"), (longs, "bigint"), (texts, "string")]
+    return ", ".join(f"{name} {kind}" for names, kind in parts for name in names)

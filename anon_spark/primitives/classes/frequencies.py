@@ -1,0 +1,171 @@
+"""One distributed aggregation of the table to its distinct tuples; everything later works on these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, PREFIX, ROWS, TUPLES, quoted
+from anon_spark.errors import DataError
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
+from anon_spark.primitives.rounds import Workspace, collect_small
+
+MOST_CLASS_VALUES = 1_000
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Distinct tuples as leaf codes with their rows, and what the policies dropped.
+
+    `frame` has the code columns, ROWS, PERSONS (persons with this tuple only) where persons are counted, and CLASS
+    where a class column is. `sets` holds the persons with several tuples: arrays of tuples with their multiplicity.
+    """
+
+    dictionaries: tuple[Dictionary, ...]
+    frame: DataFrame
+    sets: DataFrame | None
+    tuples: int
+    rows: int
+    persons: int | None
+    dropped_nulls: int
+    dropped_unseen: int
+    class_values: int
+
+    @property
+    def hierarchies(self) -> tuple[Hierarchy, ...]:
+        return tuple(dictionary.hierarchy for dictionary in self.dictionaries)
+
+
+def code_columns(attributes: int) -> list[str]:
+    """Names of the code columns, by position of the attribute."""
+    return [f"{PREFIX}c{position}" for position in range(attributes)]
+
+
+def count_tuples(
+    df: DataFrame,
+    hierarchies: Mapping[str, Hierarchy | Rule],
+    workspace: Workspace,
+    *,
+    nulls: str = "value",
+    on_unseen: str = "error",
+    class_column: str | None = None,
+    person: str | None = None,
+) -> Frequencies:
+    """Aggregate the table to distinct tuples of leaf codes.
+
+    Guarantee: counts are exact; a null is a value of its own or its row is counted as dropped; a value without leaf
+    raises (or its row is counted as dropped). Cost: one shuffle of the table (two with persons), then small jobs.
+    """
+    names = list(hierarchies)
+    codes = code_columns(len(names))
+    keyed = with_keys(df, hierarchies, [name for name in (class_column, person) if name is not None])
+    grouped_by = [F.col(quoted(name)) for name in names]
+    if class_column is not None:
+        grouped_by.append(F.col(quoted(class_column)).cast("string").alias(CLASS))
+    raw = workspace.store(keyed.groupBy(*grouped_by).agg(F.count(F.lit(1)).alias(ROWS)), "tuples")
+
+    found = dictionaries(raw, hierarchies, nulls, fractions(df, names), F.col(ROWS))
+    if int(found[0].rows.sum()) + found[0].null_rows == 0:
+        raise DataError("The input table is empty: there is nothing to release.", rows=0)
+    if on_unseen == "error":
+        refuse_unseen(found)
+
+    coded = with_codes(raw, found, [0] * len(names), codes)
+    rows, dropped_nulls, dropped_unseen = _account(coded, names, codes)
+    if rows == 0:
+        raise DataError("The policies for nulls and unseen values drop every row: there is nothing to release.", rows=0)
+    kept = coded.where(_all_coded(codes))
+    class_values = 0
+    if class_column is not None:
+        kept, class_values = _with_class_codes(kept, class_column)
+    columns = [*codes, *([CLASS] if class_column is not None else [])]
+    if all(dictionary.is_injective for dictionary in found):
+        frame = kept.select(*columns, ROWS)
+    else:
+        frame = kept.groupBy(*columns).agg(F.sum(ROWS).alias(ROWS))
+
+    sets, persons = None, None
+    if person is not None:
+        frame, sets, persons = _with_persons(keyed, frame, found, person, workspace)
+    frame = workspace.store(frame, "codes")
+    tuples = frame.select(*codes).distinct().count() if class_column is not None else frame.count()
+    return Frequencies(
+        tuple(found), frame, sets, tuples, rows, persons, dropped_nulls, dropped_unseen, class_values
+    )
+
+
+def refuse_unseen(found: Sequence[Dictionary]) -> None:
+    """Raise for values that no hierarchy knows, by column and count."""
+    unseen = {d.name: (d.unseen_values, d.unseen_rows) for d in found if d.unseen_values}
+    if unseen:
+        listed = "; ".join(f"{name}: {values} values in {rows:,} rows" for name, (values, rows) in unseen.items())
+        raise DataError(
+            f"Values that the hierarchies do not know: {listed}. Complete the hierarchy, or set on_unseen: suppress.",
+            unseen=unseen,
+        )
+
+
+def _all_coded(codes: Sequence[str]) -> Column:
+    condition = F.lit(True)
+    for code in codes:
+        condition = condition & F.col(code).isNotNull()
+    return condition
+
+
+def _account(coded: DataFrame, names: Sequence[str], codes: Sequence[str]) -> tuple[int, int, int]:
+    """Rows that stay, that a null drops, and that only an unseen value drops."""
+    complete = _all_coded(codes)
+    by_null = F.lit(False)
+    for name, code in zip(names, codes, strict=True):
+        by_null = by_null | (F.col(quoted(name)).isNull() & F.col(code).isNull())
+
+    def rows_where(condition: Column) -> Column:
+        return F.coalesce(F.sum(F.when(condition, F.col(ROWS))), F.lit(0))
+
+    row = coded.agg(rows_where(complete), rows_where(by_null), rows_where(~complete & ~by_null)).first()
+    assert row is not None
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def _with_class_codes(kept: DataFrame, class_column: str) -> tuple[DataFrame, int]:
+    """The class column as small integers; null is a class value of its own."""
+    what = f"lattice.class_column {class_column}: distinct values"
+    values = collect_small(kept.select(CLASS).distinct(), MOST_CLASS_VALUES, what)
+    texts = sorted(values.column(CLASS).to_pylist(), key=lambda text: (text is None, text))
+    value = PREFIX + "value"
+    lookup = kept.sparkSession.createDataFrame(
+        list(enumerate(texts)), f"{PREFIX}code int, {value} string"
+    )
+    joined = kept.join(F.broadcast(lookup), F.col(CLASS).eqNullSafe(F.col(value)))
+    return joined.withColumn(CLASS, F.col(PREFIX + "code")).drop(value, PREFIX + "code"), len(texts)
+
+
+def _with_persons(
+    keyed: DataFrame, frame: DataFrame, found: Sequence[Dictionary], person: str, workspace: Workspace
+) -> tuple[DataFrame, DataFrame, int]:
+    """Persons with one tuple counted at that tuple; the others as distinct sets of tuples with multiplicity."""
+    codes = code_columns(len(found))
+    who = F.col(quoted(person))
+    nameless = keyed.where(who.isNull()).count()
+    if nameless:
+        raise DataError(
+            f"columns.person {person}: {nameless:,} rows have no person. Complete the column, or leave those rows out.",
+            rows=nameless,
+        )
+    coded = with_codes(keyed, found, [0] * len(found), codes).where(_all_coded(codes))
+    by_person = workspace.store(
+        coded.groupBy(who).agg(F.array_sort(F.collect_set(F.struct(*codes))).alias(TUPLES)).select(TUPLES), "persons"
+    )
+    several = F.size(TUPLES) > 1
+    only = by_person.where(~several).select(F.col(TUPLES)[0].alias("tuple")).select("tuple.*")
+    singles = only.groupBy(*codes).agg(F.count(F.lit(1)).alias(PERSONS))
+    sets = workspace.store(by_person.where(several).groupBy(TUPLES).agg(F.count(F.lit(1)).alias(MULTIPLICITY)), "sets")
+    # rows and persons as two halves of one sum: a tuple with several class values must not repeat its persons
+    groups = [name for name in (*codes, CLASS) if name in frame.columns]
+    lone = singles.withColumn(ROWS, F.lit(0)).withColumn(CLASS, F.lit(0)).select(*groups, ROWS, PERSONS)
+    counted = frame.withColumn(PERSONS, F.lit(0)).select(*groups, ROWS, PERSONS).unionByName(lone).groupBy(*groups)
+    return counted.agg(F.sum(ROWS).alias(ROWS), F.sum(PERSONS).alias(PERSONS)), sets, by_person.count()

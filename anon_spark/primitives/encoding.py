@@ -1,0 +1,226 @@
+"""Value ↔ integer code: every quasi-identifier value finds its leaf once, through a dictionary of distinct values.
+
+A column is first turned into a *key* (a long for whole-number types, else text; null stays null and NaN becomes null),
+distinct keys are looked up in the hierarchy in plain Python, and the result is joined back. So the rules by which a
+value meets its leaf stand in one place, `Hierarchy.leaf_of`, and no value is ever a literal in a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anon_spark.columns import PREFIX, ROWS, quoted
+from anon_spark.errors import ConfigurationError
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.primitives.rounds import collect_small
+
+WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+FRACTIONS = (T.FloatType, T.DoubleType, T.DecimalType)
+MOST_VALUES = 1_000_000
+UNSEEN = -1
+
+POSITION = PREFIX + "position"
+TEXT = PREFIX + "text"
+OUTSIDE = -1  # bin index of a number outside the domain
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The distinct keys of one column with the leaf of each (UNSEEN where the hierarchy knows none) and its rows."""
+
+    name: str
+    hierarchy: Hierarchy
+    key_type: str
+    keys: list[Any]
+    leaves: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    null_rows: int
+
+    @property
+    def unseen_values(self) -> int:
+        return int((self.leaves == UNSEEN).sum())
+
+    @property
+    def unseen_rows(self) -> int:
+        return int(self.rows[self.leaves == UNSEEN].sum())
+
+    @property
+    def is_injective(self) -> bool:
+        """Whether no two keys share a leaf, so that distinct key tuples are distinct code tuples."""
+        seen = self.leaves[self.leaves != UNSEEN]
+        return len(np.unique(seen)) == len(seen)
+
+
+def with_keys(df: DataFrame, hierarchies: Mapping[str, Hierarchy | Rule], others: Sequence[str] = ()) -> DataFrame:
+    """The quasi-identifiers as keys, with the other columns as they are. No action."""
+    keys = [_key(df, name, hierarchy).alias(name) for name, hierarchy in hierarchies.items()]
+    return df.select(*keys, *(F.col(quoted(name)) for name in others))
+
+
+def fractions(df: DataFrame, names: Iterable[str]) -> frozenset[str]:
+    """Columns whose keys are texts of numbers and must be looked up as numbers."""
+    return frozenset(name for name in names if isinstance(df.schema[name].dataType, FRACTIONS))
+
+
+def dictionaries(
+    keyed: DataFrame,
+    hierarchies: Mapping[str, Hierarchy | Rule],
+    nulls: str,
+    numbers: Collection[str] = (),
+    count: Column | None = None,
+) -> list[Dictionary]:
+    """Distinct keys of every quasi-identifier, looked up in its hierarchy; rules are built for the values seen.
+
+    A hierarchy gets its null leaf where the column has nulls and the policy keeps them. `numbers` names the columns of
+    `fractions`; `count` says how many rows a row of `keyed` stands for.
+    Cost: one job; as many rows on the driver as there are distinct values (at most MOST_VALUES in all).
+    """
+    names = list(hierarchies)
+    texts = F.array(*(F.col(quoted(name)).cast("string") for name in names))
+    values = (
+        keyed.select(F.posexplode(texts).alias(POSITION, TEXT), (count if count is not None else F.lit(1)).alias(ROWS))
+        .groupBy(POSITION, TEXT)
+        .agg(F.sum(ROWS).alias(ROWS))
+    )
+    what = "Distinct values of the quasi-identifiers (round a column, or give it intervals with exact: false)"
+    table = collect_small(values, MOST_VALUES, what)
+    found: dict[int, list[tuple[str | None, int]]] = {position: [] for position in range(len(names))}
+    for position, text, rows in zip(*(table.column(index).to_pylist() for index in range(3)), strict=True):
+        found[position].append((text, rows))
+    return [
+        _dictionary(name, hierarchies[name], _parser(keyed, name, numbers), found[position], nulls)
+        for position, name in enumerate(names)
+    ]
+
+
+def dictionary_frame(
+    spark: SparkSession, dictionary: Dictionary, level: int, code: str, label: str | None
+) -> DataFrame:
+    """Rows (key, code on the level, label on the level) of the keys that have a leaf, to be joined in."""
+    hierarchy = dictionary.hierarchy
+    seen = np.flatnonzero(dictionary.leaves != UNSEEN)
+    codes = hierarchy.codes[level][dictionary.leaves[seen]]
+    key_type = pa.int64() if dictionary.key_type == "bigint" else pa.string()
+    columns: dict[str, Any] = {
+        TEXT: pa.array([dictionary.keys[index] for index in seen], key_type),
+        code: pa.array(codes, pa.int32()),
+    }
+    if label is not None:
+        labels = hierarchy.labels[level]
+        columns[label] = pa.array([labels[index] for index in codes], pa.string())
+    return spark.createDataFrame(pa.table(columns))
+
+
+def with_codes(
+    keyed: DataFrame,
+    dictionaries_: Sequence[Dictionary],
+    levels: Sequence[int],
+    codes: Sequence[str],
+    labels: Sequence[str] | None = None,
+) -> DataFrame:
+    """Append each quasi-identifier's code (and label) on its level; a value without leaf gets a null code.
+
+    A null is the hierarchy's null leaf if it has one, else null as well.
+    Cost: one broadcast join per column; no action.
+    """
+    coded = keyed
+    for position, (dictionary, level) in enumerate(zip(dictionaries_, levels, strict=True)):
+        code = codes[position]
+        label = labels[position] if labels is not None else None
+        frame = dictionary_frame(keyed.sparkSession, dictionary, level, code, label)
+        key = F.col(quoted(dictionary.name))
+        coded = coded.join(F.broadcast(frame), key == F.col(TEXT), "left").drop(TEXT)
+        hierarchy = dictionary.hierarchy
+        if hierarchy.has_null:
+            null_code = int(hierarchy.codes[level][-1])
+            coded = coded.withColumn(code, F.when(key.isNull(), F.lit(null_code)).otherwise(F.col(code)))
+            if label is not None and level == hierarchy.height:
+                coded = coded.withColumn(label, F.when(key.isNull(), F.lit("*")).otherwise(F.col(label)))
+    return coded
+
+
+def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
+    column, kind = F.col(quoted(name)), df.schema[name].dataType
+    if isinstance(hierarchy, Hierarchy) and hierarchy.bins is not None:
+        return _bin_index(column, kind, hierarchy)
+    if isinstance(kind, WHOLE):
+        return column.cast("bigint")
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        return F.when(~F.isnan(column), (column + F.lit(0.0)).cast("string"))  # -0.0 + 0.0 is 0.0
+    if isinstance(kind, (T.TimestampType, T.TimestampNTZType)) and (
+        not isinstance(hierarchy, Hierarchy) or hierarchy.kind == "date"
+    ):
+        return column.cast("date").cast("string")
+    if isinstance(kind, T.StringType):
+        return F.collate(column, "UTF8_BINARY") if kind.collation != "UTF8_BINARY" else column
+    if isinstance(kind, (T.BooleanType, T.DateType, T.DecimalType, T.TimestampType, T.TimestampNTZType)):
+        return column.cast("string")
+    raise ConfigurationError(
+        f"columns.quasi_identifiers.{name}: a column of type {kind.simpleString()} has no hierarchy. "
+        "Use a text, number, truth value, date or timestamp."
+    )
+
+
+def _bin_index(column: Column, kind: T.DataType, hierarchy: Hierarchy) -> Column:
+    """Index of the bin, OUTSIDE the domain -1; in decimals, because 0.3 / 0.1 is not 3 in doubles."""
+    grid = hierarchy.bins
+    assert grid is not None
+    start, stop, width = (F.lit(str(bound)).cast("decimal(20,8)") for bound in (grid.start, grid.stop, grid.width))
+    number = column
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        number = F.when(~F.isnan(column), column)
+    exact = number.try_cast("decimal(24,10)")
+    rounded = F.floor((exact - start) / width).cast("bigint")  # the quotient may be rounded up to the next bin
+    index = F.least(rounded - F.when(start + rounded * width > exact, 1).otherwise(0), F.lit(grid.count - 1))
+    inside = exact.isNotNull() & (exact >= start) & (exact <= stop)
+    return F.when(number.isNotNull(), F.when(inside, index.cast("bigint")).otherwise(F.lit(OUTSIDE).cast("bigint")))
+
+
+def _parser(keyed: DataFrame, name: str, numbers: Collection[str]) -> Callable[[str], Any]:
+    if isinstance(keyed.schema[name].dataType, T.LongType):
+        return int
+    return Decimal if name in numbers else str
+
+
+def _dictionary(
+    name: str,
+    hierarchy: Hierarchy | Rule,
+    parse: Callable[[str], Any],
+    found: list[tuple[str | None, int]],
+    nulls: str,
+) -> Dictionary:
+    known = sorted((text, rows) for text, rows in found if text is not None)
+    null_rows = sum(rows for text, rows in found if text is None)
+    if not isinstance(hierarchy, Hierarchy):
+        hierarchy = hierarchy.build(text for text, _ in known)
+    values = [parse(text) for text, _ in known]
+    if hierarchy.bins is not None:
+        leaves = [UNSEEN if index == OUTSIDE else index for index in values]
+    else:
+        leaves = [_leaf(hierarchy, value) for value in values]
+    if null_rows and nulls == "value":
+        hierarchy = hierarchy.with_null()
+    return Dictionary(
+        name,
+        hierarchy,
+        "bigint" if parse is int else "string",
+        values if parse is int else [text for text, _ in known],
+        np.array(leaves, dtype=np.int32),
+        np.array([rows for _, rows in known], dtype=np.int64),
+        null_rows,
+    )
+
+
+def _leaf(hierarchy: Hierarchy, key: Any) -> int:
+    leaf = hierarchy.leaf_of(key)
+    return UNSEEN if leaf is None else leaf

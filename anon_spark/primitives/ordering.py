@@ -1,0 +1,27 @@
+"""The order of a release: a keyed function of what is published, so that the source's order is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anon_spark.columns import KEY, ORDER, quoted
+
+
+def key_frame(spark: SparkSession, key: str) -> DataFrame:
+    """The run key as one row to be joined in: a literal would stand in the event log."""
+    return spark.createDataFrame(pa.table({KEY: [key]}))
+
+
+def shuffled(release: DataFrame, key: DataFrame, published: Sequence[str]) -> DataFrame:
+    """Redistribute and sort by a hash of the key and the published values.
+
+    Guarantee: same rows; the order depends on published content and the key only, so it tells nothing of the source
+    and does not change when a task is retried. Cost: one shuffle and a sort inside partitions.
+    """
+    content = [part for name in published for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
+    ordered = release.crossJoin(F.broadcast(key)).withColumn(ORDER, F.xxhash64(KEY, *content)).drop(KEY)
+    return ordered.repartition(ORDER).sortWithinPartitions(ORDER).drop(ORDER)

@@ -1,0 +1,12 @@
+"""RunReport → JSON, Markdown, one self-contained HTML page with plots; `_repr_html_` in notebooks.
+
+A report holds counts, levels and names of columns: never a value of a record, never a label of a hierarchy, never
+a class below k. It reads nothing and decides nothing; the pipeline hands over facts.
+"""
+
+from __future__ import annotations
+
+from anon_spark.report.lattice import lattice_sections
+from anon_spark.report.run_report import Check, Picture, RunReport, Section, Table, Text
+
+__all__ = ["Check", "Picture", "RunReport", "Section", "Table", "Text", "lattice_sections"]

@@ -1,0 +1,85 @@
+"""A report as Markdown: for terminals, pull requests and wikis. Pictures are replaced by their words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from anon_spark.report.formats import is_number, seconds, show, wording
+from anon_spark.report.items import Item, Picture, Table
+
+if TYPE_CHECKING:
+    from anon_spark.report.run_report import RunReport
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
+
+
+def escaped(value: Any) -> str:
+    """The value as one line that Markdown shows as it is: no markup, no HTML, no broken table."""
+    return _SPECIAL.sub(r"\\\1", " ".join(show(value).split()))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A pipe table; a column of numbers is aligned to the right."""
+    numeric = [bool(rows) and all(is_number(row[at]) or row[at] is None for row in rows) for at in range(len(columns))]
+    head, *body = ([escaped(cell) for cell in line] for line in (columns, *rows))
+    rule = ["---:" if right else "---" for right in numeric]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *body))
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list, one line each."""
+    return "\n".join(f"- {escaped(line)}" for line in lines)
+
+
+def render(report: RunReport) -> str:
+    """The whole report. Guarantee: the same report gives the same text."""
+    return "\n\n".join(block for block in _blocks(report) if block) + "\n"
+
+
+def _blocks(report: RunReport) -> Iterator[str]:
+    yield f"# {escaped(report.title)}"
+    for notice in report.notices():
+        yield f"> **{escaped(notice.headline)}**" + (f" — {escaped(notice.detail)}" if notice.detail else "")
+    yield f"**Guarantee.** {escaped(report.guarantee)}" if report.guarantee else ""
+    if report.covers:
+        yield "## What it covers"
+        yield bullets(report.covers)
+    if report.not_covered:
+        yield "## What it does not cover"
+        yield bullets(report.not_covered)
+    if report.warnings:
+        yield "## Warnings"
+        yield bullets(report.warnings)
+    if report.checks:
+        yield "## Checks of the staged release"
+        verdicts = [
+            (check.name, "passed" if check.passed else "FAILED", check.violations, check.detail)
+            for check in report.checks
+        ]
+        yield table(("check", "result", "violations", "detail"), verdicts)
+    if report.accounting:
+        yield "## Accounting"
+        yield table(("what", "count"), [(wording(name), count) for name, count in report.accounting.items()])
+    for section in report.sections:
+        yield f"## {escaped(section.title)}"
+        for item in section.items:
+            yield from _item(item)
+    yield "## The run"
+    yield table(("what", "value"), report.particulars())
+    if report.timings:
+        yield "### Timings"
+        yield table(("step", "time"), [(wording(name), seconds(spent)) for name, spent in report.timings.items()])
+
+
+def _item(item: Item) -> Iterator[str]:
+    if item.title:
+        yield f"### {escaped(item.title)}"
+    if isinstance(item, Table):
+        yield table(item.columns, item.rows)
+        yield escaped(item.note)
+    elif isinstance(item, Picture):
+        yield f"*Picture: {escaped(item.alt)}*"
+    else:
+        yield from (escaped(paragraph) for paragraph in item.paragraphs)

@@ -1,0 +1,199 @@
+"""The plots of a report. Each takes plain numbers and returns an inline SVG; none shows a label of a hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from anon_spark.report.drawing import ACCENT, CHOSEN, GRID, INK, MUTED, PAPER, TRACK, plain_axes, svg_of
+from anon_spark.report.formats import show
+
+WIDTH = 6.6  # inches; 634 px on the page
+MOST_TOOLTIPS = 500  # points drawn one by one; beyond that they are one artist
+LONGEST_NAME = 28
+
+
+def front_plot(points: Sequence[Mapping[str, Any]], chosen: int | None, required_k: int, loss_name: str) -> str:
+    """k (log) against loss for nodes with the keys node, k, loss, suppressed; the chosen one marked.
+
+    The steps say what a k costs: the least loss of a node with at least that k. Below required_k is shaded, its
+    nodes hollow. Hovering a point tells its node.
+    """
+    order = sorted(range(len(points)), key=lambda at: (points[at]["k"], points[at]["loss"]))
+    ks = [max(float(points[at]["k"]), 1.0) for at in order]
+    losses = [float(points[at]["loss"]) for at in order]
+    costs = list(accumulate(reversed(losses), min))[::-1]  # a chosen node off the front must not raise the steps
+
+    def draw(figure: Figure) -> dict[str, str]:
+        axes = figure.subplots()
+        plain_axes(axes)
+        _k_axis(axes, [*ks, float(required_k)])
+        _loss_axis(axes, losses, loss_name)
+        low, high = axes.get_xlim()
+        axes.axvspan(low, required_k, color=MUTED, alpha=0.13, linewidth=0)
+        axes.axvline(required_k, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        axes.annotate(
+            f"required k = {required_k:,}", (required_k, 1), (4, -2), xycoords=("data", "axes fraction"),
+            textcoords="offset points", va="bottom", color=MUTED, fontsize=9.5, annotation_clip=False,
+        )  # fmt: skip
+        axes.step(ks, costs, where="pre", color=ACCENT, linewidth=1.3, alpha=0.55)
+        if len(points) > MOST_TOOLTIPS:
+            axes.plot(ks, losses, "o", color=ACCENT, markersize=4)
+        tooltips = {}
+        for at, k, loss in zip(order, ks, losses, strict=True):
+            if at != chosen and len(points) > MOST_TOOLTIPS:
+                continue
+            gid = f"asr-point-{at}"
+            axes.plot([k], [loss], gid=gid, zorder=4 if at == chosen else 3, **_marker(at == chosen, k >= required_k))
+            tooltips[gid] = _tooltip(points[at], at == chosen)
+        if chosen is not None:
+            _annotate_chosen(axes, points[chosen])
+        axes.set_xlim(low, high)
+        return tooltips
+
+    return svg_of(draw, (WIDTH, 3.9))
+
+
+def class_size_plot(buckets: Sequence[Mapping[str, Any]]) -> str:
+    """How many classes and how many rows fall in each range of sizes; keys from, to, classes, rows."""
+    names = [bucket_name(bucket) for bucket in buckets]
+
+    def draw(figure: Figure) -> None:
+        sides = figure.subplots(1, 2, sharey=True)
+        for axes, what, colour in zip(sides, ("classes", "rows"), (ACCENT, MUTED), strict=True):
+            amounts = [float(bucket[what]) for bucket in buckets]
+            notes = [show(bucket[what]) for bucket in buckets]
+            _bars(axes, names, amounts, notes, max(amounts, default=1.0) * 1.3, colour)
+            axes.set_title(what, fontsize=10.5, loc="left")
+        sides[0].set_ylabel("size of the class")
+
+    return svg_of(draw, (WIDTH, _tall(len(buckets)) + 0.35))
+
+
+def levels_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
+    """How far each attribute climbed its hierarchy; keys name, level, height, and labels (how many, not which)."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        reached = [attribute["level"] / max(attribute["height"], 1) for attribute in attributes]
+        axes.barh(range(len(attributes)), [1.0] * len(attributes), height=0.52, color=TRACK)
+        notes = [_level_note(attribute) for attribute in attributes]
+        _bars(axes, [_short(attribute["name"]) for attribute in attributes], reached, [""] * len(reached), 1.42, ACCENT)
+        for row, (attribute, note) in enumerate(zip(attributes, notes, strict=True)):
+            steps = [step / attribute["height"] for step in range(1, attribute["height"])]
+            axes.vlines(steps, row - 0.27, row + 0.27, color=PAPER, linewidth=1.4)
+            axes.text(1.02, row, note, va="center", fontsize=9.5, color=INK)
+        axes.set_xticks([0, 1], ["original values", "all alike (*)"])
+
+    return svg_of(draw, (WIDTH, _tall(len(attributes))))
+
+
+def loss_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
+    """The share of detail each attribute lost, 0 to 1; keys name, loss."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        losses = [float(attribute["loss"]) for attribute in attributes]
+        names = [_short(attribute["name"]) for attribute in attributes]
+        _bars(axes, names, losses, [show(attribute["loss"]) for attribute in attributes], 1.12, ACCENT)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0: nothing lost", "0.25", "0.5", "0.75", "1: all lost"])
+        axes.grid(axis="x")
+
+    return svg_of(draw, (WIDTH, _tall(len(attributes))))
+
+
+def bucket_name(bucket: Mapping[str, Any]) -> str:
+    """A range of sizes: 10, 10 – 19, or 1,000 and more."""
+    low, high = bucket["from"], bucket.get("to")
+    if high is None:
+        return f"{show(low)} and more"
+    return show(low) if low == high else f"{show(low)} – {show(high)}"
+
+
+def _bars(
+    axes: Axes, names: Sequence[str], amounts: Sequence[float], notes: Sequence[str], limit: float, colour: str
+) -> None:
+    plain_axes(axes)
+    drawn = axes.barh(range(len(names)), amounts, height=0.52, color=colour)
+    axes.bar_label(drawn, notes, padding=4, fontsize=9.5, color=INK)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)  # the first on top
+    axes.set_xlim(0, limit or 1)
+    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+    axes.spines[["bottom", "left"]].set_color(GRID)
+    axes.tick_params(axis="y", length=0)
+
+
+def _tall(rows: int) -> float:
+    return 0.75 + 0.31 * max(rows, 1)
+
+
+def _k_axis(axes: Axes, ks: Sequence[float]) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(min(*ks, 2.0) / 1.3, max(*ks, 10.0) * 1.5)
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if max(ks) < 1000 else (1.0,)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("k: least number of rows or persons that look alike (log)")
+
+
+def _loss_axis(axes: Axes, losses: Sequence[float], loss_name: str) -> None:
+    least, most = min(losses, default=0.0), max(losses, default=1.0)
+    if least > 0 and most / least > 100:
+        axes.set_yscale("log")
+        axes.set_ylim(least / 1.4, most * 1.4)
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(0, most * 1.08 or 1)
+        axes.yaxis.set_major_locator(MaxNLocator(6))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+    axes.grid(axis="y")
+    axes.set_ylabel(loss_name)
+
+
+def _marker(chosen: bool, allowed: bool) -> dict[str, Any]:
+    if chosen:
+        return {"marker": "D", "markersize": 9, "color": CHOSEN, "markeredgecolor": PAPER, "markeredgewidth": 1.2}
+    if allowed:
+        return {"marker": "o", "markersize": 5.5, "color": ACCENT, "markeredgecolor": PAPER, "markeredgewidth": 0.7}
+    return {"marker": "o", "markersize": 5, "color": PAPER, "markeredgecolor": MUTED, "markeredgewidth": 1.1}
+
+
+def _annotate_chosen(axes: Axes, point: Mapping[str, Any]) -> None:
+    at = (max(float(point["k"]), 1.0), float(point["loss"]))
+    right, up = axes.transLimits.transform(axes.transScale.transform(at))
+    # the front rises to the right: below a point on the left and above a point on the right there is room
+    if right < 0.55:
+        offset, side = ((26, -24), "left") if up > 0.15 else ((10, 62), "left")
+    else:
+        offset, side = ((-26, 24), "right") if up < 0.85 else ((0, -52), "right" if right > 0.8 else "center")
+    axes.annotate(
+        f"chosen: k = {show(point['k'])}, loss {show(point['loss'])}", at, offset, textcoords="offset points",
+        ha=side, va="center", color=CHOSEN, fontweight="bold", fontsize=10, zorder=5,
+        bbox={"boxstyle": "square,pad=0.15", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8},
+        arrowprops={"arrowstyle": "-", "color": CHOSEN, "linewidth": 1, "shrinkB": 6,
+                    "relpos": ({"left": 0.0, "center": 0.5, "right": 1.0}[side], 0.5)},
+    )  # fmt: skip
+
+
+def _tooltip(point: Mapping[str, Any], chosen: bool) -> str:
+    told = f"node {show(tuple(point['node']))}, k = {show(point['k'])}, loss {show(point['loss'])}"
+    suppressed = point.get("suppressed")
+    told += f", {show(suppressed)} rows suppressed" if suppressed is not None else ""
+    return f"chosen: {told}" if chosen else told
+
+
+def _level_note(attribute: Mapping[str, Any]) -> str:
+    labels = attribute.get("labels")
+    counted = "" if labels is None else f" · {show(labels)} label{'' if labels == 1 else 's'}"
+    return f"{attribute['level']} of {attribute['height']}{counted}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"

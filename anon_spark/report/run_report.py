@@ -1,0 +1,204 @@
+"""The report of one run: a value that renders itself as JSON, Markdown and one self-contained HTML page."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from anon_spark.errors import ConfigurationError
+from anon_spark.report import markdown
+from anon_spark.report.formats import is_number, plain, seconds, show, wording
+from anon_spark.report.items import Check, Item, Picture, Section, Table, Text
+
+__all__ = ["Check", "Item", "Notice", "Picture", "RunReport", "Section", "Status", "Table", "Text"]
+
+FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
+
+Status = Literal["published", "already_published", "failed", "planned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A banner: what a reader must see before anything else. `tone` is good, bad, caution or neutral."""
+
+    tone: str
+    symbol: str
+    headline: str
+    detail: str = ""
+
+
+_OUTCOME: dict[str, Notice] = {
+    "published": Notice("good", "✓", "PUBLISHED", "Every check passed on the staged release before it was published."),
+    "already_published": Notice(
+        "good", "✓", "ALREADY PUBLISHED", "The same was published before from this input version. Nothing was written."
+    ),
+    "failed": Notice("bad", "✗", "NOT PUBLISHED", "The run failed. An earlier release, if there is one, is unchanged."),
+    "planned": Notice("neutral", "○", "NOT PUBLISHED: plan only", "Nothing was written."),
+}
+_TEST_KEY = Notice(
+    "caution",
+    "!",
+    "test key: not for release",
+    "The run key was supplied from outside. Whoever knows it can replay the run: do not hand this release to anybody.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """What one run did, promised and did not promise.
+
+    Guarantee: shows only what it is given; a run with a failed check cannot be reported as published. The caller hands
+    over counts and names of columns, never a value of a record or a label of a hierarchy.
+    """
+
+    run_id: str
+    family: str
+    status: Status
+    started: datetime
+    finished: datetime | None
+    config_hash: str
+    input_table: str
+    input_version: int | None
+    output_table: str | None
+    output_version: int | None
+    versions: Mapping[str, str]
+    for_release: bool
+    guarantee: str
+    covers: Sequence[str] = ()
+    not_covered: Sequence[str] = ()
+    checks: Sequence[Check] = ()
+    accounting: Mapping[str, int] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    sections: Sequence[Section] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    message: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(Status):
+            raise ValueError(f"status: {self.status!r} is none of {', '.join(get_args(Status))}.")
+        failed = sum(not check.passed for check in self.checks)
+        if failed and self.status == "published":
+            raise ValueError(f"status: published, but {failed} checks failed. Report the run as failed.")
+
+    @property
+    def title(self) -> str:
+        """The headline: what the run makes, from what."""
+        return f"{self.input_table} → {self.output_table}" if self.output_table else self.input_table
+
+    def notices(self) -> list[Notice]:
+        """The banners, the outcome first."""
+        outcome = _OUTCOME[self.status]
+        detail = self.message or outcome.detail
+        shown = [Notice(outcome.tone, outcome.symbol, outcome.headline, detail)]
+        return shown if self.for_release else [*shown, _TEST_KEY]
+
+    def particulars(self) -> list[tuple[str, str]]:
+        """What identifies the run, as rows of a table."""
+        took = seconds((self.finished - self.started).total_seconds()) if self.finished else None
+        rows: list[tuple[str, Any]] = [
+            ("Run", self.run_id),
+            ("Family", self.family),
+            ("Input", _versioned(self.input_table, self.input_version)),
+            ("Output", _versioned(self.output_table, self.output_version)),
+            ("Configuration", self.config_hash),
+            ("Started", self.started),
+            ("Finished", self.finished),
+            ("Took", took),
+            *((f"Version of {name}", version) for name, version in self.versions.items()),
+        ]
+        return [(name, show(value)) for name, value in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the drawings, as JSON types; every key is always there."""
+        own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "sections"}
+        sections = [{"title": part.title, "items": [_item_dict(item) for item in part.items]} for part in self.sections]
+        return {"format": FORMAT, **own, "sections": sections}
+
+    def to_json(self) -> str:
+        """Machine readable: stable keys, no drawings; nan and infinity are null."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_markdown(self) -> str:
+        """For a terminal or a pull request; a drawing is replaced by its words."""
+        return markdown.render(self)
+
+    def to_html(self) -> str:
+        """One page that needs nothing else: no network, no script."""
+        return self._rendered(page=True)
+
+    def _repr_html_(self) -> str:
+        """The same inside a notebook; its style reaches nothing outside it."""
+        return self._rendered(page=False)
+
+    def _rendered(self, *, page: bool) -> str:
+        longest = max(self.timings.values(), default=0.0)
+        return _environment().get_template("report.html.j2").render(report=self, page=page, longest=longest)
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, and .json and .md beside it; return where the page is.
+
+        Guarantee: each file is replaced as a whole or not at all, the page last; missing folders are made.
+        """
+        page = _page_path(path)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        for target, text in (
+            (page.with_suffix(".json"), self.to_json()),
+            (page.with_suffix(".md"), self.to_markdown()),
+            (page, self.to_html()),
+        ):
+            _replace(target, text)
+        return page
+
+
+def _versioned(table: str | None, version: int | None) -> str | None:
+    return f"{table} @ version {version}" if table is not None and version is not None else table
+
+
+def _item_dict(item: Item) -> dict[str, Any]:
+    # what it says, not how it looks
+    told = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked")]
+    return {"kind": item.kind, **{name: plain(getattr(item, name)) for name in told}}
+
+
+def _page_path(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if "://" in text:
+        raise ConfigurationError("output.report: a report is a file on the driver. Give a path without scheme.")
+    page = Path(text)
+    return page if page.suffix in (".html", ".htm") else page.with_name(page.name + ".html")
+
+
+def _replace(target: Path, text: str) -> None:
+    staged = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")  # beside it: a rename stays on one file system
+    try:
+        with staged.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(staged, target)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("anon_spark", "report"),
+        autoescape=True,  # for every template, whatever its ending
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(show=show, wording=wording, seconds=seconds)
+    environment.tests["amount"] = is_number
+    return environment

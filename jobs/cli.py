@@ -1,0 +1,137 @@
+"""The command line: `anon-spark run | plan | audit | demo | hierarchy`, and the same for spark-submit scripts.
+
+Exit codes: 0 published, verified or recognised as already published; 2 wrong configuration, nothing written; 3 the data
+do not allow it, nothing published; 1 unexpected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from anon_spark.errors import AnonSparkError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; every error is one message without a stack trace, unless --debug asks for it."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.command(options) or 0)
+    except AnonSparkError as error:
+        if options.debug:
+            raise
+        print(f"anon-spark: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("anon-spark: stopped. Nothing was published.", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if options.debug:
+            raise
+        condition = getattr(error, "getCondition", lambda: None)() or ""
+        print(  # the text of an unexpected error may hold values of records
+            f"anon-spark: unexpected {type(error).__name__} {condition}. Run again with --debug to see where.",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="anon-spark", description="Verified anonymization of Delta tables on Spark.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, function: object, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.add_argument("--debug", action="store_true", help="show the stack trace of an error (may hold values)")
+        added.set_defaults(command=function)
+        return added
+
+    for name, function, text in (
+        ("run", _run, "Anonymize, audit and publish the table of a job file."),
+        ("plan", _plan, "Check a job file and count what it would meet; write nothing."),
+        ("audit", _audit, "Verify the release of a job file that stands."),
+    ):
+        added = command(name, function, text)
+        added.add_argument("job", help="the job file")
+        added.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
+        if name == "run":
+            added.add_argument("--quiet", action="store_true", help="no progress")
+    demo = command("demo", _demo, "Make sample tables, run every family on them, show the result.")
+    demo.add_argument("--dir", default="demo", help="where to put tables and report (default: ./demo)")
+    demo.add_argument("--rows", type=int, default=30_000, help="rows of the sample (default: 30,000)")
+    hierarchy = command("hierarchy", _hierarchy, "Build, check and show a hierarchy.")
+    hierarchy.add_argument("source", help="a level table (.csv, .txt), a saved hierarchy (.json), a job file (.yaml), or "
+                           "what a job file would say, such as '{intervals: {from: 0, to: 99, widths: [5, 10]}}'")
+    hierarchy.add_argument("--column", help="of a job file: only this column")
+    hierarchy.add_argument("--sep", help="separator of a text file")
+    hierarchy.add_argument("--edges", action="store_true", help="the file holds child,parent pairs")
+    hierarchy.add_argument("--header", action="store_true", help="the first line of the file holds names")
+    hierarchy.add_argument("--values", help="a text file of values, one per line, to complete a mask or date rule")
+    hierarchy.add_argument("--save", help="save as .json, or as a level table .csv")
+    hierarchy.add_argument("--lines", type=int, default=60, help="how much of the tree to show")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from anon_spark.config import load_job
+    from jobs.progress import bar
+    from jobs.session import make_session
+    from pipelines.preparation import prepare
+    from pipelines.run import run
+
+    job = load_job(options.job, options.set)
+    with bar(quiet=options.quiet) as progress:
+        report = run(prepare(job, make_session("anon-spark run")), progress)
+    for check in report.checks:
+        print(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}")
+    for warning in report.warnings:
+        print(f"  look at  {warning}")
+    print(f"{report.status.replace('_', ' ')}: {report.output_table} version {report.output_version}")
+    if job.output.report is not None:
+        print(f"report: {job.output.report}")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from anon_spark.config import load_job
+    from jobs.session import make_session
+    from pipelines.plan import plan
+    from pipelines.preparation import prepare
+
+    job = load_job(options.job, options.set)
+    print("\n".join(plan(prepare(job, make_session("anon-spark plan"))).lines()))
+    return 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from anon_spark.config import load_job
+    from jobs.session import make_session
+    from pipelines.audit import audit
+    from pipelines.run import require_all
+
+    job = load_job(options.job, options.set)
+    verdicts = audit(job, make_session("anon-spark audit"))
+    for verdict in verdicts:
+        print(f"  {verdict}")
+    require_all(verdicts)
+    print(f"verified: {job.output.table}")
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from jobs.demo import demo
+
+    return demo(Path(options.dir), options.rows)
+
+
+def _hierarchy(options: argparse.Namespace) -> int:
+    from jobs.hierarchy import show
+
+    return show(options)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,28 @@
+"""The demonstration: `spark-submit jobs/demo.py [--dir FOLDER]`, or `anon-spark demo`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from jobs.progress import bar
+from jobs.session import make_session
+
+
+def demo(folder: Path, rows: int) -> int:
+    """Make the samples, run every family on them and say where to look."""
+    from pipelines.demo import DEMONSTRATIONS
+
+    spark = make_session("anon-spark demo")
+    for family, demonstrate in DEMONSTRATIONS.items():
+        print(f"\n{family}: making a sample of {rows:,} rows in {folder}/ …")
+        with bar() as progress:
+            shown = demonstrate(spark, folder, rows, progress)
+        print(shown)
+    return 0
+
+
+if __name__ == "__main__":
+    from jobs.cli import main
+
+    sys.exit(main(["demo", *sys.argv[1:]]))

@@ -1,0 +1,109 @@
+"""The Spark session of every job, with Delta. The library itself never makes one.
+
+Under spark-submit the session is what spark-submit was told; nothing given there is overridden. Without spark-submit
+it is `local[*]`, with the jars that set-up left in the environment, so it starts without network.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from anon_spark.errors import ConfigurationError
+from jobs import delta
+from jobs.java import ensure_java
+
+MASTER = "spark.master"
+NAME = "spark.app.name"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('quiet.properties').as_uri()}"
+
+
+def make_session(app_name: str, options: Mapping[str, str] | None = None) -> SparkSession:
+    """The session to run a job in: the one that exists, else what spark-submit gives, else local Spark with Delta.
+
+    `options` are Spark settings; they win over our defaults, never over what spark-submit was told.
+    Guarantee: a session that reads and writes Delta, or a ConfigurationError that says what is missing.
+    Cost: about 5 s for a new local session, nothing for one that exists.
+    """
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        return existing
+    if "SPARK_REMOTE" in os.environ:  # Spark Connect: the server owns every setting
+        return SparkSession.builder.appName(app_name).getOrCreate()
+    given = given_settings()
+    settings = resolve(given, app_name, options or {})
+    if is_local(settings):
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers run on this machine: same interpreter
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # a cluster may name its own
+    if under_spark_submit():
+        require_delta()
+    else:
+        ensure_java()
+        settings = delta.with_jars(settings)
+        if is_local(settings):
+            settings[JAVA_OPTIONS] = " ".join(filter(None, [QUIET, settings.get(JAVA_OPTIONS)]))
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the host's name
+    builder: Any = SparkSession.builder
+    for name, value in settings.items():
+        if given.get(name) != value:
+            builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def resolve(given: Mapping[str, str], app_name: str, options: Mapping[str, str]) -> dict[str, str]:
+    """All settings of a new session: what was given, then `options`, then our defaults. Pure."""
+    settings = {MASTER: "local[*]", NAME: app_name, **options, **given}
+    if is_local(settings):
+        settings = local_settings() | settings
+    return delta.with_delta(settings)
+
+
+def is_local(settings: Mapping[str, str]) -> bool:
+    """Whether driver and workers are one process on this machine."""
+    return settings[MASTER] == "local" or settings[MASTER].startswith("local[")
+
+
+def local_settings() -> dict[str, str]:
+    """Defaults that suit one machine and would be wrong on a cluster."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",  # the jobs show their own progress
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": str(max(4, os.cpu_count() or 1)),
+        "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default: seconds per commit on a small machine
+    }
+
+
+def under_spark_submit() -> bool:
+    """Whether spark-submit started this process; its JVM then already runs and waits for us."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def given_settings() -> dict[str, str]:
+    """What spark-submit, its properties file and spark-defaults set; nothing without spark-submit."""
+    if not under_spark_submit():
+        return {}
+    SparkContext._ensure_initialized()  # connects to the JVM that holds the settings
+    return dict(SparkConf().getAll())
+
+
+def require_delta() -> None:
+    """Refuse a spark-submit without Delta's jars: they cannot be added once its JVM runs."""
+    jvm: Any = SparkContext._jvm
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(delta.EXTENSION)
+    except Exception as error:
+        raise ConfigurationError(
+            f"spark-submit has no Delta Lake on its class path. Add to it: --packages {delta.coordinate()}"
+        ) from error

@@ -1,0 +1,28 @@
+"""An audit of the release that stands: the same verifiers, on the published table and the version it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from anon_spark.audit import Verdict
+from anon_spark.config import InputSpec, JobSpec
+from anon_spark.errors import ConfigurationError
+from anon_spark.io.publication import last_release
+from anon_spark.io.tables import read_snapshot
+from pipelines.families import pipeline_of
+
+
+def audit(job: JobSpec, spark: SparkSession) -> Sequence[Verdict]:
+    """Verdicts on the newest release of the job. Writes nothing."""
+    steps = pipeline_of(job, spark)
+    standing = last_release(spark, job.output.table)
+    if standing is None:
+        raise ConfigurationError(f"output.table: nothing is published at {job.output.table} yet. Run the job first.")
+    version = standing.metadata.get("input_version")
+    source = read_snapshot(spark, job.input.model_copy(update={"version": version}))
+    steps.check_columns(source.frame)
+    release = read_snapshot(spark, InputSpec(table=job.output.table, version=standing.version)).frame
+    verdicts, _ = steps.verify_published(source.frame, release, standing.metadata)
+    return verdicts

@@ -1,0 +1,85 @@
+"""The demonstration of each family: a synthetic Delta table, a job file beside it, a run, and what came out."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from anon_spark.config import load_job
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.progress import Progress
+from anon_spark.report import RunReport
+from anon_spark.samples.census import census, census_hierarchies
+from pipelines.preparation import prepare
+from pipelines.run import run
+
+JOB = """\
+# Written by `anon-spark demo`; conf/lattice.yaml in the repository explains every key.
+anon_spark: 1
+family: lattice
+input: {table: ./census}
+columns:
+  person: person_id
+  identifiers: [name]
+  quasi_identifiers:
+    age: {intervals: {from: 17, to: 90, widths: [3, 6, 12, 24, 48]}}
+    workclass: {levels: hierarchies/workclass.csv}
+    education: {levels: hierarchies/education.csv}
+    marital: {levels: hierarchies/marital.csv}
+    race: {levels: hierarchies/race.csv}
+    sex: {levels: hierarchies/sex.csv}
+    country: {levels: hierarchies/country.csv}
+    salary: {levels: hierarchies/salary.csv}
+  sensitive: [disease]
+  keep: [weight]
+privacy: {k: 10, suppression: 0.01}
+output: {table: ./census_release, runs: ./runs, report: census.html}
+"""
+
+SHOWN_POINTS = 12
+SHOWN_ROWS = 8
+
+
+def lattice_demo(spark: SparkSession, folder: Path, rows: int, progress: Progress | None) -> str:
+    """A 10-anonymous release of a synthetic census; the text a person sees at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    census(spark, rows).write.format("delta").mode("overwrite").save(str(folder.absolute() / "census"))
+    write_level_tables(folder / "hierarchies", census_hierarchies())
+    job_file = folder / "lattice.yaml"
+    job_file.write_text(JOB, encoding="utf-8")
+    job = load_job(job_file)
+    report = run(prepare(job, spark), progress)
+    release = spark.read.format("delta").load(job.output.table).limit(SHOWN_ROWS).toPandas()
+    return "\n".join([_front(report), "", "Some rows of the release:", release.to_string(index=False), "", _end(report, folder)])
+
+
+DEMONSTRATIONS: Mapping[str, Callable[[SparkSession, Path, int, Progress | None], str]] = {"lattice": lattice_demo}
+
+
+def write_level_tables(folder: Path, hierarchies: Mapping[str, Hierarchy]) -> None:
+    """Level tables as ARX writes them, of every hierarchy that is not a plain interval."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, hierarchy in hierarchies.items():
+        if hierarchy.kind == "text":
+            with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, delimiter=";").writerows(hierarchy.rows())
+
+
+def _front(report: RunReport) -> str:
+    """The points of the front around the chosen one."""
+    points, chosen = report.facts["front"], report.facts["chosen"]
+    at = points.index(chosen)
+    first = max(0, min(at - SHOWN_POINTS // 2, len(points) - SHOWN_POINTS))
+    lines = [f"The Pareto front has {len(points)} points; around the chosen one:", "       k    loss  suppressed  levels"]
+    for point in points[first : first + SHOWN_POINTS]:
+        mark = "→" if point == chosen else " "
+        lines.append(f"{mark}{point['k']:7,}  {point['loss']:.4f}  {point['suppressed_rows']:10,}  {point['node']}")
+    return "\n".join(lines)
+
+
+def _end(report: RunReport, folder: Path) -> str:
+    checks = "\n".join(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}" for check in report.checks)
+    return f"{checks}\n{report.status.replace('_', ' ')}: {report.output_table}\nThe report with its plots: {folder / 'census.html'}"

@@ -1,0 +1,191 @@
+"""The lattice family in a run: what it reads, fits, has audited and reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anon_spark.audit import (
+    RowAccount,
+    Verdict,
+    find_dependencies,
+    verify_columns,
+    verify_k_anonymity,
+    verify_order,
+    verify_recoding,
+    verify_rows,
+)
+from anon_spark.columns import PERSON, quoted
+from anon_spark.config import LatticeJob
+from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
+from anon_spark.families.lattice.anonymizer import lattice_of, require_columns
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.recoding import Recoding
+from anon_spark.io.hierarchies import load_hierarchies
+from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.report import Section, lattice_sections
+from anon_spark.risk import homogeneity, link_attack
+from anon_spark.risk.uniqueness import Uniqueness
+
+
+@dataclass(frozen=True)
+class LatticePipeline:
+    """The steps of one lattice job; everything that needs no row of the table is done when it is made."""
+
+    job: LatticeJob
+    hierarchies: Mapping[str, Hierarchy | Rule]
+
+    @classmethod
+    def of(cls, job: LatticeJob, spark: SparkSession | None) -> LatticePipeline:
+        return cls(job, load_hierarchies(job.columns.quasi_identifiers, spark))
+
+    @property
+    def guarantee(self) -> KAnonymity:
+        return KAnonymity(self.job.privacy.k, tuple(self.hierarchies), self.job.columns.person)
+
+    @property
+    def published(self) -> list[str]:
+        return list(self.job.columns.published)
+
+    def fingerprint(self) -> str:
+        """What the hierarchies say, which the job file only points to."""
+        return json.dumps({name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()}, sort_keys=True)
+
+    def check_columns(self, df: DataFrame) -> None:
+        columns = self.job.columns
+        named = [*self.published, *columns.identifiers, *([columns.person] if columns.person else [])]
+        require_columns(df, named)
+        with_keys(df, self.hierarchies)  # refuses types that have no hierarchy
+
+    def fit(self, df: DataFrame, workspace: Workspace, progress: Progress | None) -> LatticeRecoding:
+        job = self.job
+        own = job.lattice
+        return LatticeAnonymizer(
+            k=job.privacy.k,
+            quasi_identifiers=self.hierarchies,
+            sensitive=job.columns.sensitive,
+            keep=job.columns.keep,
+            person=job.columns.person,
+            suppression=job.privacy.suppression,
+            nulls=job.nulls,
+            on_unseen=job.on_unseen,
+            search=own.search,
+            depth=own.depth,
+            refine=own.refine,
+            loss=own.loss,
+            class_column=own.class_column,
+            choose=job.choice.model_dump(exclude_none=True),
+            progress=progress,
+        ).fit(df, workspace)
+
+    def verify(
+        self, source: DataFrame, staged: DataFrame, recoding: LatticeRecoding, key: DataFrame
+    ) -> tuple[list[Verdict], RowAccount]:
+        """Everything that must hold before a staged release is published."""
+        release = staged.select(*(F.col(quoted(name)) for name in self.published))
+        columns = self._column_verdict(release)
+        k_anonymity = self._k_verdict(staged)
+        truthfulness, account = self._truth(source, release, recoding.recoded())
+        counted = recoding.frequencies
+        assert counted is not None, "a fit inside a run keeps its counts"
+        claimed = {
+            "suppressed": recoding.chosen.suppressed,
+            "dropped_nulls": counted.dropped_nulls,
+            "dropped_unseen": counted.dropped_unseen,
+        }
+        rows = verify_rows(account, self.job.privacy.budget(counted.rows), claimed)
+        return [columns, k_anonymity, truthfulness, rows, verify_order(staged, key, self.published)], account
+
+    def verify_published(
+        self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]
+    ) -> tuple[list[Verdict], RowAccount]:
+        """What can be verified of a release that stands: its levels are in the metadata of its commit."""
+        keyed = with_keys(source, self.hierarchies)
+        found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
+        levels = metadata.get("levels", {})
+        recoded = {entry.name: (entry.hierarchy, int(levels[entry.name])) for entry in found}
+        truthfulness, account = self._truth(source, release, recoded)
+        in_scope = account.source - account.dropped_nulls - account.dropped_unseen
+        rows = verify_rows(account, self.job.privacy.budget(in_scope), {})
+        k_anonymity = verify_k_anonymity(release, list(self.hierarchies), self.job.privacy.k)
+        return [self._column_verdict(release), k_anonymity, truthfulness, rows], account
+
+    def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
+        """What the commit says beside the run: nothing that the release does not show."""
+        return {"k": self.job.privacy.k, "levels": recoding.levels}
+
+    def risk(
+        self, source: DataFrame, release: DataFrame, recoding: LatticeRecoding, verdicts: Sequence[Verdict], rows: int
+    ) -> dict[str, Any]:
+        """What an attacker gains, as plain numbers; counts the audit made on its way are used again."""
+        by_name = {verdict.name: verdict.facts for verdict in verdicts}
+        truth, classes = by_name["truthfulness"], by_name[f"{self.job.privacy.k}-anonymity"]
+        before = Uniqueness(rows, truth["source_tuples"], truth["source_unique"])
+        link = link_attack(source, release, recoding.recoded(), rows=rows)
+        found = homogeneity(release, list(self.hierarchies), self.job.columns.sensitive)
+        return {
+            "unique_rows": {"before": before.share, "after": 0.0 if classes["smallest"] > 1 else None},
+            "link_attack": {
+                "sampled_rows": link.rows,
+                "expected_success_before": link.before_expected,
+                "expected_success_after": link.after_expected,
+                "worst_success_after": link.after_worst,
+                "promised_at_most": 1 / self.job.privacy.k,
+            },
+            "sensitive_value_shared_by_whole_class": {entry.column: entry.share for entry in found},
+        }
+
+    def warnings(self, source: DataFrame, recoding: LatticeRecoding, rows: int) -> list[str]:
+        """What a person should look at although nothing is violated."""
+        kept = [*self.job.columns.sensitive, *self.job.columns.keep]
+        found = find_dependencies(source, kept, list(self.hierarchies), rows)
+        return [*recoding.warnings, *(str(dependency) for dependency in found)]
+
+    def sections(self, facts: Mapping[str, Any]) -> list[Section]:
+        return lattice_sections(facts)
+
+    def facts(
+        self, recoding: Recoding, verdicts: Sequence[Verdict], risk: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The recoding's facts with class sizes and risk."""
+        sizes = next(v.facts["histogram"] for v in verdicts if v.name == f"{self.job.privacy.k}-anonymity")
+        buckets = [dict(zip(("from", "to", "classes", "rows"), bucket, strict=True)) for bucket in sizes]
+        return {**recoding.facts(), "class_sizes": buckets, "risk": dict(risk)}
+
+    def estimate(self, df: DataFrame) -> dict[str, int]:
+        """Rows, distinct tuples, nulls, unseen values and lattice nodes. Cost: two jobs; writes nothing."""
+        keyed = with_keys(df, self.hierarchies)
+        tuples = keyed.groupBy(*(F.col(quoted(name)) for name in self.hierarchies)).agg(F.count(F.lit(1)).alias("rows"))
+        counted = tuples.agg(F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0))).first()
+        assert counted is not None
+        found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(df, self.hierarchies))
+        return {
+            "rows": int(counted[1]),
+            "distinct_tuples": int(counted[0]),
+            "lattice_nodes": lattice_of([entry.hierarchy for entry in found]).size,
+            "rows_with_unseen_values": max((entry.unseen_rows for entry in found), default=0),
+            "null_cells": sum(entry.null_rows for entry in found),
+        }
+
+    def _column_verdict(self, release: DataFrame) -> Verdict:
+        columns = self.job.columns
+        forbidden = [*columns.identifiers, *([columns.person] if columns.person else [])]
+        return verify_columns(release, self.published, forbidden, list(self.hierarchies))
+
+    def _k_verdict(self, staged: DataFrame) -> Verdict:
+        person = PERSON if self.job.columns.person else None
+        return verify_k_anonymity(staged, list(self.hierarchies), self.job.privacy.k, person)
+
+    def _truth(
+        self, source: DataFrame, release: DataFrame, recoded: Mapping[str, tuple[Hierarchy, int]]
+    ) -> tuple[Verdict, RowAccount]:
+        unchanged = [*self.job.columns.sensitive, *self.job.columns.keep]
+        return verify_recoding(source, release, recoded, unchanged, self.job.nulls)

@@ -1,0 +1,59 @@
+"""A plan: everything a run would check, count and write, without writing anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anon_spark.errors import DataError
+from pipelines.preparation import Preparation
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do, as lines for people and as plain values."""
+
+    input_table: str
+    input_version: int | None
+    guarantee: str
+    counts: dict[str, int]
+    published: list[str]
+    writes: list[str]
+    already_published: bool
+
+    def lines(self) -> list[str]:
+        at = "" if self.input_version is None else f" at version {self.input_version}"
+        counted = [f"{name.replace('_', ' ')}: {count:,}" for name, count in self.counts.items()]
+        again = ["already published from this version: a run would recognise it and write no release"]
+        return [
+            f"input: {self.input_table}{at}",
+            f"guarantee: {self.guarantee}",
+            *counted,
+            f"published columns: {', '.join(self.published)}",
+            *(f"would write: {place}" for place in self.writes),
+            *(again if self.already_published else []),
+        ]
+
+
+def plan(prepared: Preparation) -> Plan:
+    """Count what a run would meet. Cost: two passes over the table. Raises where the run would."""
+    job, steps = prepared.job, prepared.steps
+    counts = steps.estimate(prepared.source.frame)
+    if counts["rows"] == 0:
+        raise DataError("The input table is empty: there is nothing to release.", rows=0)
+    if counts["rows"] < steps.guarantee.k:
+        raise DataError(f"k = {steps.guarantee.k} is more than the {counts['rows']:,} rows of the table. Lower k.")
+    version = 0 if prepared.standing is None else prepared.standing.version + 1
+    report = [f"report {job.output.report} (with .json and .md beside it)"] if job.output.report else []
+    return Plan(
+        input_table=prepared.source.table,
+        input_version=prepared.source.version,
+        guarantee=str(steps.guarantee),
+        counts=counts,
+        published=steps.published,
+        writes=[
+            f"release {job.output.table} (version {version}, at most {counts['rows']:,} rows)",
+            f"run log {job.output.runs} (one row)",
+            *report,
+        ],
+        already_published=prepared.already_published,
+    )

@@ -1,0 +1,199 @@
+"""A run: read → fit → stage → audit → publish, and a run-log row and a report whatever the outcome."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import functions as F
+
+from anon_spark.audit import RowAccount, Verdict
+from anon_spark.columns import quoted
+from anon_spark.errors import ConfigurationError, DataError, GuaranteeViolated
+from anon_spark.model.progress import Progress
+from anon_spark.io.publication import publish
+from anon_spark.io.run_log import RunRow, append_run
+from anon_spark.primitives.ordering import key_frame, shuffled
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.report import Check, RunReport
+from pipelines.preparation import Preparation
+
+RUN_KEY = "ANON_SPARK_RUN_KEY"  # for tests: a run with a given key is marked "not for release"
+
+
+@dataclass
+class Trace:
+    """What a run has come to know so far; a failed run reports just this."""
+
+    run_id: str = field(default_factory=lambda: uuid4().hex)
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    status: str = "failed"
+    message: str | None = None
+    output_version: int | None = None
+    verdicts: Sequence[Verdict] = ()
+    account: RowAccount | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[step] = self.timings.get(step, 0.0) + round(perf_counter() - started, 3)
+
+
+def run(prepared: Preparation, progress: Progress | None = None) -> RunReport:
+    """Publish a verified release, or publish nothing and raise.
+
+    A DataError (exit 3) and anything unexpected (exit 1) leave one run-log row and a report of what failed; a
+    ConfigurationError (exit 2) leaves nothing at all.
+    """
+    trace = Trace()
+    key, for_release = run_key()
+    try:
+        if prepared.already_published:
+            assert prepared.standing is not None
+            trace.status, trace.output_version = "already_published", prepared.standing.version
+        else:
+            _release(prepared, trace, key, progress)
+            trace.status = "published"
+    except ConfigurationError:
+        raise
+    except DataError as error:
+        trace.message = str(error)
+        _finish(prepared, trace, for_release)
+        raise
+    except Exception as error:
+        trace.message = f"Unexpected {type(error).__name__}; its text may hold values and is not kept."
+        _finish(prepared, trace, for_release)
+        raise
+    return _finish(prepared, trace, for_release)
+
+
+def run_key() -> tuple[str, bool]:
+    """The key of the run's random order, and whether its release is fit to be handed out."""
+    given = os.environ.get(RUN_KEY)
+    return (given, False) if given else (secrets.token_hex(16), True)
+
+
+def _release(prepared: Preparation, trace: Trace, key: str, progress: Progress | None) -> None:
+    steps, source = prepared.steps, prepared.source.frame
+    with Workspace(prepared.spark, prepared.job.work) as workspace:
+        # 1. fit
+        with trace.timed("fit"):
+            recoding = steps.fit(source, workspace, progress)
+        trace.timings["search"] = recoding.search["seconds"]
+        trace.facts, trace.warnings = recoding.facts(), recoding.warnings
+        # 2. stage, in an order that tells nothing
+        order_key = key_frame(prepared.spark, key)
+        with trace.timed("release"):
+            staged = workspace.store(shuffled(recoding.staged(source), order_key, steps.published), "release")
+        release = staged.select(*(F.col(quoted(name)) for name in steps.published))
+        # 3. audit what was staged, by code of its own
+        with trace.timed("audit"):
+            trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key)
+            rows = trace.account.source
+            trace.warnings = steps.warnings(source, recoding, rows)
+        require_all(trace.verdicts)
+        with trace.timed("risk"):
+            risk = steps.risk(source, release, recoding, trace.verdicts, rows)
+        trace.facts = steps.facts(recoding, trace.verdicts, risk)
+        steps.sections(trace.facts)  # a report that cannot be made must not follow a publication
+        # 4. publish in one commit
+        with trace.timed("publish"):
+            metadata = {
+                "run_id": trace.run_id,
+                "family": prepared.job.family,
+                "config_hash": prepared.config_hash,
+                "input_table": prepared.source.table,
+                "input_id": prepared.source.table_id,
+                "input_version": prepared.source.version,
+                **steps.metadata(recoding),
+            }
+            trace.output_version = publish(release, prepared.job.output.table, metadata, trace.account.published)
+
+
+def require_all(verdicts: Sequence[Verdict]) -> None:
+    """The gate: one failed check, and nothing is published."""
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    if failed:
+        raise GuaranteeViolated(
+            "The audit refused the release, nothing was published. " + " ".join(str(verdict) for verdict in failed),
+            checks=[verdict.name for verdict in failed],
+        )
+
+
+def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport:
+    """Run-log row and report."""
+    report = report_of(prepared, trace, for_release)
+    append_run(prepared.spark, prepared.job.output.runs, _row(prepared, report))
+    if prepared.job.output.report is not None:
+        report.write(prepared.job.output.report)
+    return report
+
+
+def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport:
+    """The report of what is known; a failed run has fewer sections."""
+    guarantee = prepared.steps.guarantee
+    return RunReport(
+        run_id=trace.run_id,
+        family=prepared.job.family,
+        status=trace.status,  # type: ignore[arg-type]
+        started=trace.started,
+        finished=datetime.now(UTC),
+        config_hash=prepared.config_hash,
+        input_table=prepared.source.table,
+        input_version=prepared.source.version,
+        output_table=prepared.job.output.table,
+        output_version=trace.output_version,
+        versions=versions(),
+        for_release=for_release,
+        guarantee=str(guarantee),
+        covers=guarantee.covers,
+        not_covered=guarantee.does_not_cover,
+        checks=[Check(v.name, v.passed, v.violations, v.detail) for v in trace.verdicts],
+        accounting=asdict(trace.account) if trace.account else {},
+        warnings=list(trace.warnings),
+        timings=trace.timings,
+        sections=prepared.steps.sections(trace.facts) if trace.status == "published" else [],
+        facts=trace.facts,
+        message=trace.message,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what made the release."""
+    return {name: version(name) for name in ("anon-spark", "pyspark", "delta-spark")}
+
+
+def _row(prepared: Preparation, report: RunReport) -> RunRow:
+    assert report.finished is not None
+    return RunRow(
+        run_id=report.run_id,
+        family=report.family,
+        status=report.status,
+        message=report.message,
+        started=report.started,
+        finished=report.finished,
+        config_hash=report.config_hash,
+        input_table=report.input_table,
+        input_version=report.input_version,
+        output_table=prepared.job.output.table,
+        output_version=report.output_version,
+        guarantee=report.guarantee,
+        for_release=report.for_release,
+        software=report.versions["anon-spark"],
+        accounting=report.accounting,
+        metrics={**report.facts, "timings": dict(report.timings)},
+    )

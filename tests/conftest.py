@@ -1,0 +1,122 @@
+"""One Spark session for the whole suite, an event log to search for escaped values, and the path to real data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
+
+from jobs.session import make_session
+
+ROOT = Path(__file__).resolve().parent.parent
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for minutes of small queries: half the CPU of the default
+
+settings.register_profile(
+    "anon-spark",
+    deadline=None,
+    max_examples=25,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("anon-spark")
+
+
+class EventLog(os.PathLike[str]):
+    """The event log of the suite's session: every plan, setting and description Spark has written down so far."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+
+    @property
+    def path(self) -> Path:
+        """The one uncompressed file."""
+        (path,) = (entry for entry in self.folder.iterdir() if entry.name.startswith(("local-", "app-")))
+        return path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def mark(self) -> int:
+        """Where the log ends now; hand it to `read_text` to see only what comes after."""
+        self._drain()
+        return self.path.stat().st_size
+
+    def read_text(self, since: int = 0) -> str:
+        """Everything logged after `since`, once all events that are under way have arrived."""
+        self._drain()
+        return self.path.read_bytes()[since:].decode("utf-8", errors="replace")
+
+    def _drain(self) -> None:
+        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--adult",
+        metavar="PATH",
+        default=os.environ.get("ANON_SPARK_DATA"),
+        help="folder that holds adult/adult.data.gz (also: environment variable ANON_SPARK_DATA)",
+    )
+
+
+@pytest.fixture(scope="session")
+def adult(request: pytest.FixtureRequest) -> Path:
+    """Path of adult.data.gz; the test is skipped when no folder with it was given."""
+    folder = request.config.getoption("--adult")
+    if not folder:
+        pytest.skip("needs the Adult data: pytest --adult PATH, or ANON_SPARK_DATA=PATH (PATH/adult/adult.data.gz)")
+    path = Path(folder).expanduser().resolve() / "adult" / "adult.data.gz"
+    if not path.is_file():
+        pytest.skip("needs the Adult data: the folder given has no adult/adult.data.gz")
+    return path
+
+
+@pytest.fixture(scope="session")
+def session_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the suite's session keeps its event log, warehouse and derby files."""
+    folder = tmp_path_factory.mktemp("session")
+    for name in ("events", "warehouse", "derby"):
+        (folder / name).mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark(session_folder: Path) -> Iterator[SparkSession]:
+    """Local Spark with Delta: two cores, tasks retried up to four times, two shuffle partitions, UTC."""
+    # Python workers import the package and the tests' own modules by name
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    session = make_session(
+        "anon-spark tests",
+        {
+            "spark.master": "local[2,4]",
+            "spark.driver.memory": "2g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(session_folder / "warehouse"),
+            "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -Dderby.system.home={session_folder / 'derby'}",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": (session_folder / "events").as_uri(),
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def event_log(spark: SparkSession, session_folder: Path) -> EventLog:
+    """The session's event log: `event_log.read_text()`, or only what is new since `event_log.mark()`."""
+    return EventLog(spark, session_folder / "events")
+
+
+@pytest.fixture
+def workdir(tmp_path: Path) -> Path:
+    """An empty folder for `workdir=` and `work:`, apart from a test's inputs and outputs in tmp_path."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
