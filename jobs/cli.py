@@ -26,14 +26,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"anon-spark: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("anon-spark: stopped. Nothing was published.", file=sys.stderr)
+        print("anon-spark: stopped. A release is published as a whole or not at all.", file=sys.stderr)
         return 1
     except Exception as error:
         if options.debug:
             raise
-        condition = getattr(error, "getCondition", lambda: None)() or ""
+        condition = getattr(error, "getCondition", lambda: None)()
+        what = " ".join(filter(None, [type(error).__name__, condition]))
         print(  # the text of an unexpected error may hold values of records
-            f"anon-spark: unexpected {type(error).__name__} {condition}. Run again with --debug to see where.",
+            f"anon-spark: unexpected {what}. Run again with --debug to see where.",
             file=sys.stderr,
         )
         return 1
@@ -63,8 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--dir", default="demo", help="where to put tables and report (default: ./demo)")
     demo.add_argument("--rows", type=int, default=30_000, help="rows of the sample (default: 30,000)")
     hierarchy = command("hierarchy", _hierarchy, "Build, check and show a hierarchy.")
-    hierarchy.add_argument("source", help="a level table (.csv, .txt), a saved hierarchy (.json), a job file (.yaml), or "
-                           "what a job file would say, such as '{intervals: {from: 0, to: 99, widths: [5, 10]}}'")
+    hierarchy.add_argument(
+        "source",
+        help="a level table (.csv, .txt), a saved hierarchy (.json), a job file (.yaml), or "
+        "what a job file would say, such as '{intervals: {from: 0, to: 99, widths: [5, 10]}}'",
+    )
     hierarchy.add_argument("--column", help="of a job file: only this column")
     hierarchy.add_argument("--sep", help="separator of a text file")
     hierarchy.add_argument("--edges", action="store_true", help="the file holds child,parent pairs")
@@ -90,6 +94,8 @@ def _run(options: argparse.Namespace) -> int:
     for warning in report.warnings:
         print(f"  look at  {warning}")
     print(f"{report.status.replace('_', ' ')}: {report.output_table} version {report.output_version}")
+    if not report.for_release:
+        print("test key: not for release")
     if job.output.report is not None:
         print(f"report: {job.output.report}")
     return 0

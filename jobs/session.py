@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anon_spark.errors import ConfigurationError
@@ -32,6 +33,7 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None) -> Spa
     Guarantee: a session that reads and writes Delta, or a ConfigurationError that says what is missing.
     Cost: about 5 s for a new local session, nothing for one that exists.
     """
+    silence_query_errors()
     existing = SparkSession.getActiveSession()
     if existing is not None:
         return existing
@@ -59,6 +61,15 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None) -> Spa
     return session
 
 
+def silence_query_errors() -> None:
+    """Keep pyspark from writing texts of query errors to stderr: they may hold values of records.
+
+    Whoever catches the error decides what is told; nothing is lost, since the error carries its text.
+    """
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
 def resolve(given: Mapping[str, str], app_name: str, options: Mapping[str, str]) -> dict[str, str]:
     """All settings of a new session: what was given, then `options`, then our defaults. Pure."""
     settings = {MASTER: "local[*]", NAME: app_name, **options, **given}
@@ -75,6 +86,7 @@ def is_local(settings: Mapping[str, str]) -> bool:
 def local_settings() -> dict[str, str]:
     """Defaults that suit one machine and would be wrong on a cluster."""
     return {
+        "spark.driver.memory": "4g",  # driver and executors are one process: this is all the memory there is
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",  # the jobs show their own progress
         "spark.driver.bindAddress": "127.0.0.1",

@@ -53,7 +53,9 @@ def lattice_demo(spark: SparkSession, folder: Path, rows: int, progress: Progres
     job = load_job(job_file)
     report = run(prepare(job, spark), progress)
     release = spark.read.format("delta").load(job.output.table).limit(SHOWN_ROWS).toPandas()
-    return "\n".join([_front(report), "", "Some rows of the release:", release.to_string(index=False), "", _end(report, folder)])
+    return "\n".join(
+        [_front(report), "", "Some rows of the release:", release.to_string(index=False), "", _end(report, folder)]
+    )
 
 
 DEMONSTRATIONS: Mapping[str, Callable[[SparkSession, Path, int, Progress | None], str]] = {"lattice": lattice_demo}
@@ -73,7 +75,10 @@ def _front(report: RunReport) -> str:
     points, chosen = report.facts["front"], report.facts["chosen"]
     at = points.index(chosen)
     first = max(0, min(at - SHOWN_POINTS // 2, len(points) - SHOWN_POINTS))
-    lines = [f"The Pareto front has {len(points)} points; around the chosen one:", "       k    loss  suppressed  levels"]
+    lines = [
+        f"The Pareto front has {len(points)} points; around the chosen one:",
+        "       k    loss  suppressed  levels",
+    ]
     for point in points[first : first + SHOWN_POINTS]:
         mark = "→" if point == chosen else " "
         lines.append(f"{mark}{point['k']:7,}  {point['loss']:.4f}  {point['suppressed_rows']:10,}  {point['node']}")
@@ -81,5 +86,8 @@ def _front(report: RunReport) -> str:
 
 
 def _end(report: RunReport, folder: Path) -> str:
-    checks = "\n".join(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}" for check in report.checks)
-    return f"{checks}\n{report.status.replace('_', ' ')}: {report.output_table}\nThe report with its plots: {folder / 'census.html'}"
+    checks = "\n".join(
+        f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}" for check in report.checks
+    )
+    outcome = f"{report.status.replace('_', ' ')}: {report.output_table}"
+    return f"{checks}\n{outcome}\nThe report with its plots: {folder / 'census.html'}"

@@ -9,27 +9,33 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from anon_spark.audit import (
     RowAccount,
     Verdict,
     find_dependencies,
+    published_classes,
     verify_columns,
     verify_k_anonymity,
     verify_order,
     verify_recoding,
     verify_rows,
 )
-from anon_spark.columns import PERSON, quoted
+from anon_spark.audit.persons import with_persons
+from anon_spark.columns import PERSON, ROWS, quoted
 from anon_spark.config import LatticeJob
+from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
-from anon_spark.families.lattice.anonymizer import lattice_of, require_columns
-from anon_spark.model.progress import Progress
-from anon_spark.primitives.recoding import Recoding
+from anon_spark.families.lattice.anonymizer import lattice_of
+from anon_spark.families.lattice.recoding import require_columns
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
+from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section, lattice_sections
 from anon_spark.risk import homogeneity, link_attack
@@ -45,7 +51,9 @@ class LatticePipeline:
 
     @classmethod
     def of(cls, job: LatticeJob, spark: SparkSession | None) -> LatticePipeline:
-        return cls(job, load_hierarchies(job.columns.quasi_identifiers, spark))
+        hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
+        _refuse_levels(job.choice.node or (), hierarchies)
+        return cls(job, hierarchies)
 
     @property
     def guarantee(self) -> KAnonymity:
@@ -64,6 +72,12 @@ class LatticePipeline:
         named = [*self.published, *columns.identifiers, *([columns.person] if columns.person else [])]
         require_columns(df, named)
         with_keys(df, self.hierarchies)  # refuses types that have no hierarchy
+        for name in (*columns.sensitive, *columns.keep):
+            if _without_order(df.schema[name].dataType):
+                raise ConfigurationError(
+                    f"Column {name}: a map or variant cannot be published, because it has no order to shuffle by. "
+                    "Turn it into an array or a text, or leave it out."
+                )
 
     def fit(self, df: DataFrame, workspace: Workspace, progress: Progress | None) -> LatticeRecoding:
         job = self.job
@@ -87,15 +101,20 @@ class LatticePipeline:
         ).fit(df, workspace)
 
     def verify(
-        self, source: DataFrame, staged: DataFrame, recoding: LatticeRecoding, key: DataFrame
+        self, source: DataFrame, staged: DataFrame, recoding: LatticeRecoding, key: DataFrame, workspace: Workspace
     ) -> tuple[list[Verdict], RowAccount]:
-        """Everything that must hold before a staged release is published."""
+        """Everything that must hold before a staged release is published.
+
+        The audit's count of the published classes is stored once, for the two verifiers that look at it.
+        """
         release = staged.select(*(F.col(quoted(name)) for name in self.published))
         columns = self._column_verdict(release)
-        k_anonymity = self._k_verdict(staged)
-        truthfulness, account = self._truth(source, release, recoding.recoded())
-        counted = recoding.frequencies
-        assert counted is not None, "a fit inside a run keeps its counts"
+        person, names = PERSON if self.job.columns.person else None, list(self.hierarchies)
+        classes = workspace.store(published_classes(staged, names, person, self._unchanged), "audited-classes")
+        k_anonymity = verify_k_anonymity(staged, names, self.job.privacy.k, person, classes)
+        truthfulness, account = self._truth(source, release, recoding.recoded(), classes)
+        assert recoding.fitted is not None, "a fit inside a run keeps its counts"
+        counted = recoding.fitted.frequencies
         claimed = {
             "suppressed": recoding.chosen.suppressed,
             "dropped_nulls": counted.dropped_nulls,
@@ -104,19 +123,32 @@ class LatticePipeline:
         rows = verify_rows(account, self.job.privacy.budget(counted.rows), claimed)
         return [columns, k_anonymity, truthfulness, rows, verify_order(staged, key, self.published)], account
 
-    def verify_published(
-        self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]
-    ) -> tuple[list[Verdict], RowAccount]:
-        """What can be verified of a release that stands: its levels are in the metadata of its commit."""
+    def verify_published(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> list[Verdict]:
+        """What can be verified of a release that stands: its levels are in the metadata of its commit.
+
+        Persons are not published: they are counted in the source, on the rows that the classes of the release hold.
+        """
+        levels = metadata.get("levels", {})
+        if set(levels) != set(self.hierarchies):
+            raise ConfigurationError(
+                "The release that stands has other quasi-identifiers than the job. Audit it with the job that made it."
+            )
+        columns = self._column_verdict(release)
+        if set(self.published) - set(release.columns):
+            return [columns]
+        names = list(self.hierarchies)
         keyed = with_keys(source, self.hierarchies)
         found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
-        levels = metadata.get("levels", {})
         recoded = {entry.name: (entry.hierarchy, int(levels[entry.name])) for entry in found}
         truthfulness, account = self._truth(source, release, recoded)
         in_scope = account.source - account.dropped_nulls - account.dropped_unseen
         rows = verify_rows(account, self.job.privacy.budget(in_scope), {})
-        k_anonymity = verify_k_anonymity(release, list(self.hierarchies), self.job.privacy.k)
-        return [self._column_verdict(release), k_anonymity, truthfulness, rows], account
+        k_anonymity = [verify_k_anonymity(release, names, self.job.privacy.k)]
+        person = self.job.columns.person
+        if person is not None:
+            held = with_persons(source, release, recoded, person, self.job.nulls)
+            k_anonymity += [verify_k_anonymity(held, names, self.job.privacy.k, person)]
+        return [columns, *k_anonymity, truthfulness, rows]
 
     def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
         """What the commit says beside the run: nothing that the release does not show."""
@@ -125,10 +157,12 @@ class LatticePipeline:
     def risk(
         self, source: DataFrame, release: DataFrame, recoding: LatticeRecoding, verdicts: Sequence[Verdict], rows: int
     ) -> dict[str, Any]:
-        """What an attacker gains, as plain numbers; counts the audit made on its way are used again."""
-        by_name = {verdict.name: verdict.facts for verdict in verdicts}
-        truth, classes = by_name["truthfulness"], by_name[f"{self.job.privacy.k}-anonymity"]
-        before = Uniqueness(rows, truth["source_tuples"], truth["source_unique"])
+        """What an attacker gains, as plain numbers; counts made on the way are used again."""
+        classes = {verdict.name: verdict.facts for verdict in verdicts}[f"{self.job.privacy.k}-anonymity"]
+        assert recoding.fitted is not None, "a fit inside a run keeps its counts"
+        counted = recoding.fitted.frequencies
+        tuples = counted.frame.groupBy(*code_columns(len(self.hierarchies))).agg(F.sum(ROWS).alias(ROWS))
+        before = Uniqueness(counted.rows, counted.tuples, tuples.where(F.col(ROWS) == 1).count())
         link = link_attack(source, release, recoding.recoded(), rows=rows)
         found = homogeneity(release, list(self.hierarchies), self.job.columns.sensitive)
         return {
@@ -152,23 +186,28 @@ class LatticePipeline:
     def sections(self, facts: Mapping[str, Any]) -> list[Section]:
         return lattice_sections(facts)
 
-    def facts(
-        self, recoding: Recoding, verdicts: Sequence[Verdict], risk: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def facts(self, recoding: Recoding, verdicts: Sequence[Verdict], risk: Mapping[str, Any]) -> dict[str, Any]:
         """The recoding's facts with class sizes and risk."""
         sizes = next(v.facts["histogram"] for v in verdicts if v.name == f"{self.job.privacy.k}-anonymity")
         buckets = [dict(zip(("from", "to", "classes", "rows"), bucket, strict=True)) for bucket in sizes]
         return {**recoding.facts(), "class_sizes": buckets, "risk": dict(risk)}
 
     def estimate(self, df: DataFrame) -> dict[str, int]:
-        """Rows, distinct tuples, nulls, unseen values and lattice nodes. Cost: two jobs; writes nothing."""
+        """Rows, distinct tuples, nulls, unseen values and lattice nodes; unseen values raise as in a run.
+
+        Cost: two jobs, and one for persons; writes nothing.
+        """
         keyed = with_keys(df, self.hierarchies)
         tuples = keyed.groupBy(*(F.col(quoted(name)) for name in self.hierarchies)).agg(F.count(F.lit(1)).alias("rows"))
         counted = tuples.agg(F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0))).first()
         assert counted is not None
         found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(df, self.hierarchies))
+        if self.job.on_unseen == "error":
+            refuse_unseen(found)
+        person = self.job.columns.person
         return {
             "rows": int(counted[1]),
+            **({"persons": df.select(quoted(person)).distinct().count()} if person else {}),
             "distinct_tuples": int(counted[0]),
             "lattice_nodes": lattice_of([entry.hierarchy for entry in found]).size,
             "rows_with_unseen_values": max((entry.unseen_rows for entry in found), default=0),
@@ -180,12 +219,31 @@ class LatticePipeline:
         forbidden = [*columns.identifiers, *([columns.person] if columns.person else [])]
         return verify_columns(release, self.published, forbidden, list(self.hierarchies))
 
-    def _k_verdict(self, staged: DataFrame) -> Verdict:
-        person = PERSON if self.job.columns.person else None
-        return verify_k_anonymity(staged, list(self.hierarchies), self.job.privacy.k, person)
+    @property
+    def _unchanged(self) -> list[str]:
+        return [*self.job.columns.sensitive, *self.job.columns.keep]
 
     def _truth(
-        self, source: DataFrame, release: DataFrame, recoded: Mapping[str, tuple[Hierarchy, int]]
+        self,
+        source: DataFrame,
+        release: DataFrame,
+        recoded: Mapping[str, tuple[Hierarchy, int]],
+        classes: DataFrame | None = None,
     ) -> tuple[Verdict, RowAccount]:
-        unchanged = [*self.job.columns.sensitive, *self.job.columns.keep]
-        return verify_recoding(source, release, recoded, unchanged, self.job.nulls)
+        return verify_recoding(source, release, recoded, self._unchanged, self.job.nulls, classes)
+
+
+def _refuse_levels(node: Sequence[int], hierarchies: Mapping[str, Hierarchy | Rule]) -> None:
+    """A chosen level that a hierarchy does not have; that of a rule is known with the values only."""
+    for (name, hierarchy), level in zip(hierarchies.items(), node, strict=False):
+        if isinstance(hierarchy, Hierarchy) and level > hierarchy.height:
+            raise ConfigurationError(f"lattice.choose.node: {name} has levels 0 to {hierarchy.height}, not {level}.")
+
+
+def _without_order(kind: DataType) -> bool:
+    """Whether a type holds a map or a variant somewhere: Spark hashes neither."""
+    if isinstance(kind, ArrayType):
+        return _without_order(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(_without_order(part.dataType) for part in kind.fields)
+    return isinstance(kind, (MapType, VariantType))

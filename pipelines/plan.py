@@ -35,14 +35,15 @@ class Plan:
 
 
 def plan(prepared: Preparation) -> Plan:
-    """Count what a run would meet. Cost: two passes over the table. Raises where the run would."""
+    """Count what a run would meet. Cost: a few passes over the table. Raises where the run would."""
     job, steps = prepared.job, prepared.steps
     counts = steps.estimate(prepared.source.frame)
     if counts["rows"] == 0:
         raise DataError("The input table is empty: there is nothing to release.", rows=0)
-    if counts["rows"] < steps.guarantee.k:
-        raise DataError(f"k = {steps.guarantee.k} is more than the {counts['rows']:,} rows of the table. Lower k.")
-    version = 0 if prepared.standing is None else prepared.standing.version + 1
+    unit = steps.guarantee.unit
+    if counts[unit] < steps.guarantee.k:
+        raise DataError(f"k = {steps.guarantee.k} is more than the {counts[unit]:,} {unit} of the table. Lower k.")
+    version = 0 if prepared.standing is None else prepared.standing.latest + 1
     report = [f"report {job.output.report} (with .json and .md beside it)"] if job.output.report else []
     return Plan(
         input_table=prepared.source.table,

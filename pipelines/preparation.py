@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import secrets
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from anon_spark.config import JobSpec, config_hash, relation
+from anon_spark.config import JobSpec, config_hash, is_uri, relation
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.publication import Published, last_release
 from anon_spark.io.run_log import check_run_log
-from anon_spark.io.tables import Snapshot, delta_detail, read_snapshot
+from anon_spark.io.tables import Snapshot, location_of, read_snapshot
 from anon_spark.primitives.rounds import usable
 from pipelines.families import FamilyPipeline, pipeline_of
+
+RUN_KEY = "ANON_SPARK_RUN_KEY"  # for tests: a run with a given key is marked "not for release"
 
 
 @dataclass(frozen=True)
@@ -30,44 +35,63 @@ class Preparation:
 
     @property
     def already_published(self) -> bool:
-        """Whether the release that stands came from the same job and the same version of the same table."""
+        """Whether the release that stands came from the same job and the same version of the same table.
+
+        A release made with a test key is none for a run without one: it is not fit to be handed out.
+        """
         if self.standing is None or self.source.version is None:
             return False
         said = self.standing.metadata
-        return (said.get("config_hash"), said.get("input_id"), said.get("input_version")) == (
+        return (said.get("config_hash"), said.get("input_id"), said.get("input_version"), said.get("for_release")) == (
             self.config_hash,
             self.source.table_id,
             self.source.version,
+            run_key()[1],
         )
+
+
+def run_key() -> tuple[str, bool]:
+    """The key of the run's random order, and whether its release is fit to be handed out."""
+    given = os.environ.get(RUN_KEY)
+    return (given, False) if given else (secrets.token_hex(16), True)
 
 
 def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     """Check everything that needs no row. Raises ConfigurationError; writes nothing."""
+    _refuse_unwritable_report(job.output.report)
+    usable(spark, job.work)
     steps = pipeline_of(job, spark)
     source = read_snapshot(spark, job.input)
     steps.check_columns(source.frame)
     standing = last_release(spark, job.output.table)
     check_run_log(spark, job.output.runs)
-    _refuse_touching_places(job, spark, source, standing)
-    if job.work is not None:
-        usable(job.work)
+    _refuse_touching_places(job, spark, source)
     digest = hashlib.sha256(f"{config_hash(job)}\n{steps.fingerprint()}".encode()).hexdigest()
     return Preparation(job, spark, steps, source, standing, digest)
 
 
-def _refuse_touching_places(
-    job: JobSpec, spark: SparkSession, source: Snapshot, standing: Published | None
-) -> None:
+def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot) -> None:
     """Compare real locations: a catalog name may lead into another table's folder."""
-    runs = delta_detail(spark, job.output.runs)
     places = {
         "input.table": source.location,
-        "output.table": standing.location if standing else job.output.table,
-        "output.runs": str(runs["location"]) if runs else job.output.runs,
+        "output.table": location_of(spark, job.output.table),
+        "output.runs": location_of(spark, job.output.runs),
+        "output.report": job.output.report,
         "work": job.work,
     }
-    known = [(key, place) for key, place in places.items() if place is not None and "/" in place]
+    known = [(key, place) for key, place in places.items() if place is not None]
     for (key, place), (other, other_place) in combinations(known, 2):
         found = relation(place, other_place)
         if found is not None:
             raise ConfigurationError(f"{key} {found} {other}: choose places apart from each other.")
+
+
+def _refuse_unwritable_report(report: str | None) -> None:
+    """A report that cannot be written must not follow a publication."""
+    if report is None:
+        return
+    if is_uri(report):
+        raise ConfigurationError("output.report: a report is a file on the driver. Give a path without scheme.")
+    folder = next(parent for parent in Path(report).absolute().parents if parent.exists())
+    if Path(report).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ConfigurationError(f"output.report: {report} cannot be written. Choose another place.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
@@ -17,16 +16,14 @@ from pyspark.sql import functions as F
 
 from anon_spark.audit import RowAccount, Verdict
 from anon_spark.columns import quoted
-from anon_spark.errors import ConfigurationError, DataError, GuaranteeViolated
-from anon_spark.model.progress import Progress
+from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated
 from anon_spark.io.publication import publish
 from anon_spark.io.run_log import RunRow, append_run
+from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame, shuffled
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Check, RunReport
-from pipelines.preparation import Preparation
-
-RUN_KEY = "ANON_SPARK_RUN_KEY"  # for tests: a run with a given key is marked "not for release"
+from pipelines.preparation import Preparation, run_key
 
 
 @dataclass
@@ -66,11 +63,11 @@ def run(prepared: Preparation, progress: Progress | None = None) -> RunReport:
             assert prepared.standing is not None
             trace.status, trace.output_version = "already_published", prepared.standing.version
         else:
-            _release(prepared, trace, key, progress)
+            _release(prepared, trace, key, for_release, progress)
             trace.status = "published"
     except ConfigurationError:
         raise
-    except DataError as error:
+    except AnonSparkError as error:
         trace.message = str(error)
         _finish(prepared, trace, for_release)
         raise
@@ -81,13 +78,7 @@ def run(prepared: Preparation, progress: Progress | None = None) -> RunReport:
     return _finish(prepared, trace, for_release)
 
 
-def run_key() -> tuple[str, bool]:
-    """The key of the run's random order, and whether its release is fit to be handed out."""
-    given = os.environ.get(RUN_KEY)
-    return (given, False) if given else (secrets.token_hex(16), True)
-
-
-def _release(prepared: Preparation, trace: Trace, key: str, progress: Progress | None) -> None:
+def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, progress: Progress | None) -> None:
     steps, source = prepared.steps, prepared.source.frame
     with Workspace(prepared.spark, prepared.job.work) as workspace:
         # 1. fit
@@ -102,7 +93,7 @@ def _release(prepared: Preparation, trace: Trace, key: str, progress: Progress |
         release = staged.select(*(F.col(quoted(name)) for name in steps.published))
         # 3. audit what was staged, by code of its own
         with trace.timed("audit"):
-            trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key)
+            trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key, workspace)
             rows = trace.account.source
             trace.warnings = steps.warnings(source, recoding, rows)
         require_all(trace.verdicts)
@@ -119,6 +110,7 @@ def _release(prepared: Preparation, trace: Trace, key: str, progress: Progress |
                 "input_table": prepared.source.table,
                 "input_id": prepared.source.table_id,
                 "input_version": prepared.source.version,
+                "for_release": for_release,
                 **steps.metadata(recoding),
             }
             trace.output_version = publish(release, prepared.job.output.table, metadata, trace.account.published)
@@ -135,11 +127,12 @@ def require_all(verdicts: Sequence[Verdict]) -> None:
 
 
 def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport:
-    """Run-log row and report."""
+    """Run-log row and report; a rerun that was recognised leaves the report of the release as it is."""
     report = report_of(prepared, trace, for_release)
     append_run(prepared.spark, prepared.job.output.runs, _row(prepared, report))
-    if prepared.job.output.report is not None:
-        report.write(prepared.job.output.report)
+    page = prepared.job.output.report
+    if page is not None and not (trace.status == "already_published" and Path(page).exists()):
+        report.write(page)
     return report
 
 

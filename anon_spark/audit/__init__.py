@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from anon_spark.audit.accounting import RowAccount, verify_rows
+from anon_spark.audit.classes import published_classes
 from anon_spark.audit.dependencies import Dependency, find_dependencies
 from anon_spark.audit.hygiene import verify_columns, verify_order
 from anon_spark.audit.k_anonymity import verify_k_anonymity
@@ -39,6 +40,7 @@ __all__ = [
     "RowAccount",
     "Verdict",
     "find_dependencies",
+    "published_classes",
     "verify",
     "verify_columns",
     "verify_k_anonymity",

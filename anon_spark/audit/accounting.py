@@ -35,8 +35,8 @@ def verify_rows(account: RowAccount, budget: int, claimed: Mapping[str, int]) ->
     """Whether the rows add up, the suppression stays within its budget, and the run's own figures are the audit's.
 
     claimed: what the run says, under names of RowAccount's fields; a figure that is not claimed is not compared.
-    Guarantee: passed iff all three hold; policies' drops stand outside the budget. violations and checked count figures.
-    Cost: none, plain numbers.
+    Guarantee: passed iff all three hold; policies' drops stand outside the budget. Cost: none, plain numbers.
+    violations and checked count figures.
     """
     found = asdict(account)
     known = [field.name for field in fields(RowAccount)]

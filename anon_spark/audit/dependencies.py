@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,28 +53,26 @@ def find_dependencies(
     rows = source.count() if rows is None else rows
     if not kept or rows < 2:
         return []
-    open_pairs = _not_refuted(source, kept, quasi_identifiers, rows)
+    open_pairs = _not_refuted(source, kept, quasi_identifiers)
     if not open_pairs:
         return []
     return _decided(source, kept, quasi_identifiers, open_pairs)
 
 
 def _not_refuted(
-    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], rows: int
+    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str]
 ) -> dict[int, list[int]]:
-    """Kept column → quasi-identifiers it may determine (-1: it may be unique), as far as a sample can tell.
+    """Kept column → quasi-identifiers it may determine (-1: it may be unique), as far as some rows can tell.
 
-    The sample is chosen by content, so it does not depend on partitions; what it leaves open is decided on all rows.
+    Any rows can refute; which they are changes only how much is left to be decided on all rows.
     """
     names = [*kept, *quasi_identifiers]
-    bits = max(0, (rows // SAMPLE).bit_length())
-    content = hashed(source, names)
-    sample = source.where(content.bitwiseAND(F.lit((1 << bits) - 1).cast("long")) == 0).limit(2 * SAMPLE)
+    sample = source.limit(SAMPLE)
     codes = [hashed(sample, [name]).alias(private(f"code_{at}")) for at, name in enumerate(names)]
     nulls = [F.isnull(_present(sample, name)).alias(private(f"null_{at}")) for at, name in enumerate(kept)]
     width = len(kept)
 
-    def refute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def refute(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = list(batches)
         pairs: list[tuple[int, int]] = []
         if found:
@@ -108,12 +106,19 @@ def _present(frame: DataFrame, name: str) -> Column:
     return F.when(~F.isnan(value), value) if frame.schema[name].dataType.typeName() in ("double", "float") else value
 
 
+def _low(other: int) -> str:
+    return private(f"low_{other}")
+
+
+def _high(other: int) -> str:
+    return private(f"high_{other}")
+
+
 def _decided(
     source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], open_pairs: dict[int, list[int]]
 ) -> list[Dependency]:
     """The open pairs that hold on all rows: per value of a kept column, least and greatest hash of each quasi-identifier."""
     others = sorted({other for pair in open_pairs.values() for other in pair if other >= 0})
-    low, high = (lambda other: private(f"low_{other}")), (lambda other: private(f"high_{other}"))
     candidates = F.array(
         *(
             F.struct(
@@ -126,20 +131,20 @@ def _decided(
         )
     )
     coded = source.select(
-        *(hashed(source, [quasi_identifiers[other]]).alias(low(other)) for other in others), F.inline(candidates)
+        *(hashed(source, [quasi_identifiers[other]]).alias(_low(other)) for other in others), F.inline(candidates)
     )
     values = coded.groupBy(_AT, _VALUE, _CHECK, _PRESENT).agg(
         F.count(F.lit(1)).alias(_ROWS),
-        *(F.min(low(other)).alias(low(other)) for other in others),
-        *(F.max(low(other)).alias(high(other)) for other in others),
+        *(F.min(_low(other)).alias(_low(other)) for other in others),
+        *(F.max(_low(other)).alias(_high(other)) for other in others),
     )
     found = (
         values.groupBy(_AT)
         .agg(
             F.max(F.when(F.col(_PRESENT), F.col(_ROWS))).alias("most"),
             F.count(F.when(F.col(_PRESENT), F.lit(1))).alias("values"),
-            *(F.max(F.col(low(other)) != F.col(high(other))).alias(f"differs_{other}") for other in others),
-            *((F.min(low(other)) == F.max(high(other))).alias(f"constant_{other}") for other in others),
+            *(F.max(F.col(_low(other)) != F.col(_high(other))).alias(f"differs_{other}") for other in others),
+            *((F.min(_low(other)) == F.max(_high(other))).alias(f"constant_{other}") for other in others),
         )
         .orderBy(_AT)
         .collect()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -109,7 +109,7 @@ def verify_order(release: DataFrame, key: DataFrame, columns: Sequence[str]) -> 
     )
 
 
-def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One row per run of rows of one file chunk: first and last order value, rows, and descents inside."""
     done: list[list[int]] = []
     for batch in batches:

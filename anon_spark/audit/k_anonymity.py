@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.audit.values import exact, private, quoted, require_columns
+from anon_spark.audit.classes import published_classes
+from anon_spark.audit.values import private, require_columns
 from anon_spark.audit.verdict import Verdict
 from anon_spark.columns import PERSONS, ROWS
 from anon_spark.model.guarantee import KAnonymity
@@ -16,25 +17,16 @@ from anon_spark.model.guarantee import KAnonymity
 _BUCKET, _CLASSES, _SMALLEST, _UNITS = private("bucket"), private("classes"), private("smallest"), private("units")
 
 
-def published_classes(release: DataFrame, columns: Sequence[str], person: str | None = None) -> DataFrame:
-    """One row per equivalence class: its published values, ROWS, and PERSONS when a person column is named.
-
-    Guarantee: classes are what a reader of the table sees: null is a value, NaN equals NaN, text is compared byte by
-    byte, nothing is concatenated. A row whose person is null counts as a row, for no person.
-    Cost: one shuffle of partial counts by columns (a second one, by columns and person, with a person); no action.
-    """
-    keys = [exact(release, name).alias(name) for name in columns]
-    names = [F.col(quoted(name)) for name in columns]
-    if person is None:
-        return release.select(*keys).groupBy(*names).agg(F.count(F.lit(1)).alias(ROWS))
-    with_person = release.select(*keys, exact(release, person).alias(PERSONS))
-    visits = with_person.groupBy(*names, F.col(PERSONS)).agg(F.count(F.lit(1)).alias(ROWS))
-    return visits.groupBy(*names).agg(F.sum(ROWS).alias(ROWS), F.count(PERSONS).alias(PERSONS))
-
-
-def verify_k_anonymity(release: DataFrame, columns: Sequence[str], k: int, person: str | None = None) -> Verdict:
+def verify_k_anonymity(
+    release: DataFrame,
+    columns: Sequence[str],
+    k: int,
+    person: str | None = None,
+    classes: DataFrame | None = None,
+) -> Verdict:
     """Whether every equivalence class of the release has at least k rows (with `person`: k distinct persons).
 
+    classes: the `published_classes` of just this release, when they were counted and stored before.
     Guarantee: passed iff there is at least one row and no class below k; a class of exactly k is fine. An empty release
     has no violation and is not passed: there is nothing to publish.
     facts: rows, classes, unit, smallest, average, and `histogram`: (from, to, classes, rows) for sizes k to 2k-1, 2k to
@@ -43,7 +35,8 @@ def verify_k_anonymity(release: DataFrame, columns: Sequence[str], k: int, perso
     """
     guarantee = KAnonymity(k, columns, person)
     require_columns(release, [*guarantee.columns, *([person] if person is not None else [])], "release")
-    classes = published_classes(release, guarantee.columns, person)
+    if classes is None:
+        classes = published_classes(release, guarantee.columns, person)
     size = F.col(ROWS if person is None else PERSONS)
     # number of doublings from k, by integers: the length of size div k in binary digits; below k it is -1
     doublings = F.when(size < k, F.lit(-1)).otherwise(F.length(F.bin(F.floor(size / k).cast("long"))) - 1)

@@ -1,4 +1,4 @@
-"""The audit's own recoding: distinct source values climb a hierarchy through joins built here from the bare hierarchy.
+"""The audit's own recoding: source values climb a hierarchy through joins built here from the bare hierarchy.
 
 Nothing is shared with the code that makes the release. A value finds its leaf as `Hierarchy.leaf_of` defines it, by
 Spark expressions: numbers as exact decimals, days as ISO text, everything else byte by byte. Keys, labels and bin
@@ -7,6 +7,7 @@ borders travel as joined frames, never as literals of a plan.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -30,65 +31,119 @@ from anon_spark.audit.values import private
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 
-KEPT, NULL, UNSEEN = 0, 1, 2  # bits of a tuple's status: nothing wrong, holds a null, holds an unseen value
+ROOT = "*"
+KEPT, NULL, UNSEEN = 0, 1, 2  # bits of a row's status: nothing wrong, holds a null, holds an unseen value
 
 _NUMBER = DecimalType(38, 18)
 _BORDER = DecimalType(36, 18)  # two digits less: the difference of two of them is exact
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9].*)?$"
-_KEY, _LABEL, _KNOWN = private("key"), private("label"), private("known")
-_START, _STOP, _WIDTH, _LAST = private("start"), private("stop"), private("width"), private("last")
+_NULL_CODE = -1
+_KEY, _WANTED, _FOUND, _ODD, _NUMERIC = (private(name) for name in ("key", "wanted", "found", "odd", "numeric"))
+_START, _STOP, _WIDTH, _LAST = (private(name) for name in ("start", "stop", "width", "last"))
 
 
-def is_null(value: Column, kind: DataType) -> Column:
-    """Whether a value is missing: null, or NaN in a floating column."""
-    return F.isnull(value) | F.isnan(value) if isinstance(kind, (DoubleType, FloatType)) else F.isnull(value)
+def with_recoded(frame: DataFrame, raw: str, label: str, status: str, hierarchy: Hierarchy, level: int) -> DataFrame:
+    """Replace `raw` by `label`, what `level` calls it; set the bit NULL or UNSEEN of `status` where there is no label.
 
-
-def with_label(frame: DataFrame, raw: str, label: str, status: str, hierarchy: Hierarchy, level: int) -> DataFrame:
-    """Append `label`, the value of `raw` climbed to `level`, and set the bit NULL or UNSEEN of `status` where it has none.
-
-    A null keeps the null label below the top and becomes the root label there; what its bit means, the caller decides.
-    Guarantee: one row in, one row out; `raw` is consumed. Cost: one broadcast join with the hierarchy; no action.
+    A null stays null below the top and becomes the root there; what its bit means, the caller decides.
+    Guarantee: one row in, one row out. Cost: one broadcast join with the hierarchy (two for numbers in a text column,
+    the second only for odd spellings); no action.
     """
+    _check_level(hierarchy, level)
+    labels = [hierarchy.labels[level][code] for code in hierarchy.codes[level]]
+    of_null = F.lit(ROOT if level == hierarchy.height else None).cast("string")
+    return _climbed(frame, raw, label, status, hierarchy, labels, pa.string(), of_null)
+
+
+def with_code(frame: DataFrame, raw: str, code: str, status: str, hierarchy: Hierarchy, level: int) -> DataFrame:
+    """As `with_recoded`, but `code` is the integer the hierarchy gives the label: lighter to count by.
+
+    A null has a code of its own below the top and the root's code there. `with_label` gives the text.
+    """
+    _check_level(hierarchy, level)
+    codes = [int(code_of_leaf) for code_of_leaf in hierarchy.codes[level]]
+    of_null = F.lit(0 if level == hierarchy.height else _NULL_CODE)
+    return _climbed(frame, raw, code, status, hierarchy, codes, pa.int32(), of_null)
+
+
+def with_label(frame: DataFrame, code: str, label: str, hierarchy: Hierarchy, level: int) -> DataFrame:
+    """Replace `code` by the label it stands for on `level`; the code of null, and no code at all, become null.
+
+    Cost: one broadcast join with the labels of the level; no action.
+    """
+    _check_level(hierarchy, level)
+    others = [name for name in frame.columns if name != code]
+    named = ((at, text) for at, text in enumerate(hierarchy.labels[level]) if text is not None)
+    found = _lookup(frame, F.col(code).cast("long"), named, pa.int64(), pa.string(), _FOUND)
+    return found.select(*others, F.col(_FOUND).alias(label))
+
+
+def _check_level(hierarchy: Hierarchy, level: int) -> None:
     if not 0 <= level <= hierarchy.height:
         raise ConfigurationError(f"Level {level} does not exist: the hierarchy has levels 0 to {hierarchy.height}.")
-    kind = frame.schema[raw].dataType
-    value = F.col(raw)
-    missing = is_null(value, kind)
-    names = hierarchy.labels[level]
-    codes = hierarchy.codes[level]
-    top = F.lit(hierarchy.labels[level][0]) if level == hierarchy.height else F.lit(None).cast("string")
 
+
+def _climbed(
+    frame: DataFrame,
+    raw: str,
+    name: str,
+    status: str,
+    hierarchy: Hierarchy,
+    of_leaf: Sequence[Any],
+    target: pa.DataType,
+    of_null: Column,
+) -> DataFrame:
+    """Replace `raw` by `name`: what `of_leaf` says of the leaf of its value; `of_null` for a null, null when unseen."""
+    kind = frame.schema[raw].dataType
+    others = [other for other in frame.columns if other not in (raw, status)]
+    value, found = F.col(raw), F.col(_FOUND)
     if hierarchy.kind == "bins":
         frame, key = _bin(frame, value, kind, hierarchy)
-        keys: list[tuple[Any, int]] = [(leaf, leaf) for leaf in range(len(hierarchy.keys))]
-        key_type: pa.DataType = pa.int64()
+        frame = _lookup(frame, key, enumerate(of_leaf[: len(hierarchy.keys)]), pa.int64(), target, _FOUND)
     elif hierarchy.kind == "number" or (hierarchy.kind == "text" and isinstance(kind, NumericType)):
-        numbers = [(Decimal(text), leaf) for text, leaf in hierarchy.dictionary(True)]
+        texts = [(text, of_leaf[leaf]) for text, leaf in hierarchy.dictionary(True)]
+        numbers = [(Decimal(text), goal) for text, goal in texts]
+        fitting = ((number, goal) for number, goal in numbers if _fits(number))
         if isinstance(kind, IntegralType):
-            key, key_type = value.cast("long"), pa.int64()
-            keys = [(int(number), leaf) for number, leaf in numbers if number == int(number) and abs(number) < 2**63]
+            whole = ((int(number), goal) for number, goal in numbers if number == int(number) and abs(number) < 2**63)
+            frame = _lookup(frame, value.cast("long"), whole, pa.int64(), target, _FOUND)
+        elif isinstance(kind, StringType):  # nearly all spellings are the plain one, and parsing decimals is slow
+            frame = _lookup(frame, value, texts, pa.string(), target, _FOUND)
+            odd = F.when(F.isnull(found), _number(value, kind))
+            frame = _lookup(frame, odd, fitting, pa.decimal128(38, 18), target, _ODD)
+            found = F.coalesce(found, F.col(_ODD))
         else:
-            key, key_type = _number(value, kind), pa.decimal128(38, 18)
-            keys = [(number, leaf) for number, leaf in numbers if _fits(number)]
+            frame = _lookup(frame, _number(value, kind), fitting, pa.decimal128(38, 18), target, _FOUND)
     else:
-        key, key_type = (_day(value, kind) if hierarchy.kind == "date" else value.cast(StringType())), pa.string()
-        keys = list(hierarchy.dictionary(False))
-
-    known = frame.sparkSession.createDataFrame(
-        pa.table(
-            {
-                _KEY: pa.array([found for found, _ in keys], key_type),
-                _LABEL: pa.array([names[codes[leaf]] for _, leaf in keys], pa.string()),
-                _KNOWN: pa.array([True] * len(keys), pa.bool_()),
-            }
-        )
+        key = _day(value, kind) if hierarchy.kind == "date" else value.cast(StringType())
+        texts = [(text, of_leaf[leaf]) for text, leaf in hierarchy.dictionary(False)]
+        frame = _lookup(frame, key, texts, pa.string(), target, _FOUND)
+    missing = F.isnull(value) | F.isnan(value) if isinstance(kind, (DoubleType, FloatType)) else F.isnull(value)
+    fault = F.when(missing, F.lit(NULL)).when(F.isnull(found), F.lit(UNSEEN)).otherwise(F.lit(KEPT))
+    return frame.select(
+        *others, F.when(missing, of_null).otherwise(found).alias(name), F.col(status).bitwiseOR(fault).alias(status)
     )
-    key_of_row = private("key_of_row")
-    joined = frame.withColumn(key_of_row, key).join(F.broadcast(known), F.col(key_of_row) == F.col(_KEY), "left")
-    fault = F.when(missing, F.lit(NULL)).when(F.isnull(_KNOWN), F.lit(UNSEEN)).otherwise(F.lit(KEPT))
-    kept = [F.col(name) for name in frame.columns if name not in (raw, status, _START, _STOP, _WIDTH, _LAST)]
-    return joined.select(*kept, F.when(missing, top).otherwise(F.col(_LABEL)).alias(label), F.col(status).bitwiseOR(fault).alias(status))
+
+
+def _lookup(
+    frame: DataFrame, key: Column, pairs: Iterable[tuple[Any, Any]], kind: pa.DataType, target: pa.DataType, found: str
+) -> DataFrame:
+    """Append `found`: what is paired with the row's key, null when there is nothing.
+
+    Texts meet by their 64-bit hash first, which Spark probes much faster than strings, and are then compared.
+    """
+    keys: list[Any] = []
+    goals: list[Any] = []
+    for known, goal in pairs:
+        keys.append(known)
+        goals.append(goal)
+    table = pa.table({_KEY: pa.array(keys, kind), found: pa.array(goals, target)})
+    kept = [*frame.columns, found]
+    same = F.col(_WANTED) == F.col(_KEY)
+    if pa.types.is_string(kind):  # the coalesce keeps Spark from making the text a second join key
+        same = (F.xxhash64(_WANTED) == F.xxhash64(_KEY)) & F.coalesce(same, F.lit(False))
+    leaves = F.broadcast(frame.sparkSession.createDataFrame(table))
+    return frame.withColumn(_WANTED, key).join(leaves, same, "left").select(*kept)
 
 
 def _fits(number: Decimal) -> bool:
@@ -128,7 +183,7 @@ def _bin(frame: DataFrame, value: Column, kind: DataType, hierarchy: Hierarchy) 
     """The number of the half-open bin a value falls in, by exact decimal division; the last bin is closed."""
     grid = hierarchy.bins
     if grid is None:
-        raise ConfigurationError("The hierarchy is of kind bins but carries no bins. Build it with Hierarchy.intervals.")
+        raise ConfigurationError("A hierarchy of kind bins carries no bins. Build it with Hierarchy.intervals.")
     borders = pa.table(
         {
             _START: pa.array([grid.start], pa.decimal128(36, 18)),
@@ -137,10 +192,9 @@ def _bin(frame: DataFrame, value: Column, kind: DataType, hierarchy: Hierarchy) 
             _LAST: pa.array([grid.count - 1], pa.int64()),
         }
     )
-    number = private("number")
     known = isinstance(kind, (NumericType, StringType))
-    frame = frame.crossJoin(F.broadcast(frame.sparkSession.createDataFrame(borders)))
-    as_number = _plain(value, kind).try_cast(_BORDER) if known else F.lit(None).cast(_BORDER)
-    offset = F.expr(f"(`{number}` - `{_START}`) div `{_WIDTH}`")
-    inside = (F.col(number) >= F.col(_START)) & (F.col(number) <= F.col(_STOP))
-    return frame.withColumn(number, as_number), F.when(inside, F.least(offset, F.col(_LAST)))
+    number = _plain(value, kind).try_cast(_BORDER) if known else F.lit(None).cast(_BORDER)
+    frame = frame.crossJoin(F.broadcast(frame.sparkSession.createDataFrame(borders))).withColumn(_NUMERIC, number)
+    inside = (F.col(_NUMERIC) >= F.col(_START)) & (F.col(_NUMERIC) <= F.col(_STOP))
+    offset = F.expr(f"(`{_NUMERIC}` - `{_START}`) div `{_WIDTH}`")
+    return frame, F.when(inside, F.least(offset, F.col(_LAST)))

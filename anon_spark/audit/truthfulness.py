@@ -10,16 +10,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from anon_spark.audit.accounting import RowAccount
-from anon_spark.audit.recode import KEPT, NULL, UNSEEN, with_label
-from anon_spark.audit.values import exact, hashed, private, quoted, require_columns
+from anon_spark.audit.classes import MARK, mark, published_classes
+from anon_spark.audit.recode import KEPT, NULL, UNSEEN, with_recoded
+from anon_spark.audit.values import exact, private, quoted, require_columns
 from anon_spark.audit.verdict import Verdict
+from anon_spark.columns import ROWS
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 
-_STATUS, _MARK = private("status"), private("mark")
-_SOURCE, _SOURCE_MARK, _TUPLES, _SINGLE = private("source"), private("source_mark"), private("tuples"), private("single")
-_PUBLISHED, _PUBLISHED_MARK = private("published"), private("published_mark")
-_SUMS = (_SOURCE, _SOURCE_MARK, _TUPLES, _SINGLE, _PUBLISHED, _PUBLISHED_MARK)
+_STATUS = private("status")
+_SUMS = tuple(private(f"{name}_sum") for name in ("source", "source_mark", "tuples", "single", "published", "mark"))
+_SOURCE, _SOURCE_MARK, _TUPLES, _SINGLE, _PUBLISHED, _PUBLISHED_MARK = _SUMS
 
 
 def verify_recoding(
@@ -28,17 +29,20 @@ def verify_recoding(
     recoded: Mapping[str, tuple[Hierarchy, int]],
     unchanged: Sequence[str],
     nulls: Literal["value", "suppress"] = "value",
+    classes: DataFrame | None = None,
 ) -> tuple[Verdict, RowAccount]:
-    """Whether the release is the source with each quasi-identifier at its level, whole classes left out and nothing else.
+    """Whether the release is the source with each quasi-identifier at its level, whole classes left out, no more.
 
     recoded: quasi-identifier → (hierarchy, level); unchanged: columns published as they are; nulls: what the run did
-    with a null quasi-identifier (NaN counts as null).
+    with a null quasi-identifier (NaN counts as null); classes: the `published_classes` of just this release and these
+    unchanged columns, when they were counted and stored before.
     Guarantee: passed iff every class of the release has exactly as many rows as the source has rows that recode to it
     and the same multiset of unchanged values, up to a 32-bit hash per row. A class that is absent altogether is
     suppressed, and counted; one that is there in part, changed, too large or not an ancestor is a violation.
-    facts: rows by kind of fault, and source_tuples and source_unique (rows alone on their raw quasi-identifiers).
-    Cost: one job: one scan of each table, one shuffle of the source's distinct tuples, one of recoded classes; one row
-    reaches the driver.
+    violations and checked count classes; facts: classes by kind of fault, source_tuples and source_unique (distinct raw
+    tuples, and rows that are alone on theirs).
+    Cost: one job, one scan of each table, one shuffle of the source's distinct tuples and one of classes, both with
+    map-side aggregation; one row reaches the driver.
     """
     if nulls not in ("value", "suppress"):
         raise ConfigurationError("nulls must be 'value' or 'suppress'.")
@@ -49,7 +53,9 @@ def verify_recoding(
     require_columns(release, [*names, *unchanged], "release")
     other = [name for name in unchanged if source.schema[name].dataType != release.schema[name].dataType]
 
-    classes = _compared(source, release, recoded, unchanged, nulls)
+    if classes is None:
+        classes = published_classes(release, names, unchanged=unchanged)
+    compared = _compared(source, classes, recoded, unchanged, nulls)
     published, expected = F.col(_PUBLISHED), F.col(_SOURCE)
     kept = F.col(_STATUS) == KEPT
     faults = {
@@ -59,7 +65,7 @@ def verify_recoding(
         "altered": (published > 0) & (published == expected) & (F.col(_SOURCE_MARK) != F.col(_PUBLISHED_MARK)),
     }
     absent = kept & (published == 0)
-    found = classes.agg(
+    found = compared.agg(
         _total(F.lit(True), expected).alias("source"),
         _total(F.lit(True), published).alias("published"),
         _total(absent, expected).alias("suppressed"),
@@ -101,7 +107,7 @@ def verify_recoding(
             checked=found["classes"],
             detail=" ".join(parts) or f"all {found['classes']} classes are the source's rows, recoded.",
             facts={name: found[name] for name in (*faults, "classes", "source_tuples", "source_unique")},
-            frame=classes.where(any_fault).select(
+            frame=compared.where(any_fault).select(
                 *(F.col(_label(at)).alias(name) for at, name in enumerate(names)),
                 expected.alias("rows_in_source"),
                 published.alias("rows_in_release"),
@@ -123,11 +129,6 @@ def _total(condition: Column, value: Column) -> Column:
     return F.coalesce(F.sum(F.when(condition, value).otherwise(F.lit(0))), F.lit(0)).cast("long")
 
 
-def _mark(frame: DataFrame, unchanged: Sequence[str]) -> Column:
-    """32 bits per row: sums of them stay inside a long for two thousand million rows, also under ANSI."""
-    return hashed(frame, unchanged).bitwiseAND(F.lit(0xFFFFFFFF).cast("long"))
-
-
 def source_classes(
     source: DataFrame, recoded: Mapping[str, tuple[Hierarchy, int]], unchanged: Sequence[str], nulls: str
 ) -> DataFrame:
@@ -137,24 +138,24 @@ def source_classes(
     """
     raw = [exact(source, name).alias(_raw(at)) for at, name in enumerate(recoded)]
     frame = (
-        source.select(*raw, _mark(source, unchanged).alias(_MARK))
+        source.select(*raw, mark(source, unchanged).alias(_SOURCE_MARK))
         .groupBy(*(_raw(at) for at in range(len(raw))))
-        .agg(F.count(F.lit(1)).alias(_SOURCE), F.sum(_MARK).alias(_SOURCE_MARK))
+        .agg(F.count(F.lit(1)).alias(_SOURCE), F.sum(_SOURCE_MARK).alias(_SOURCE_MARK))
         .withColumn(_STATUS, F.lit(KEPT))
     )
     for at, (hierarchy, level) in enumerate(recoded.values()):
-        frame = with_label(frame, _raw(at), _label(at), _STATUS, hierarchy, level)
+        frame = with_recoded(frame, _raw(at), _label(at), _STATUS, hierarchy, level)
     unseen = F.when(F.col(_STATUS).bitwiseAND(UNSEEN) != 0, F.lit(UNSEEN)).otherwise(F.lit(KEPT))
     with_null = F.col(_STATUS).bitwiseAND(NULL) != 0
     status = F.when(with_null, F.lit(NULL)).otherwise(unseen) if nulls == "suppress" else unseen
-    zero = F.lit(0).cast("long")
+    one, zero = F.lit(1).cast("long"), F.lit(0).cast("long")
     return frame.withColumn(_STATUS, status).select(
         *(F.when(F.col(_STATUS) == KEPT, F.col(_label(at))).alias(_label(at)) for at in range(len(raw))),
         _STATUS,
         _SOURCE,
         _SOURCE_MARK,
-        F.lit(1).cast("long").alias(_TUPLES),
-        F.when(F.col(_SOURCE) == 1, F.lit(1)).otherwise(F.lit(0)).cast("long").alias(_SINGLE),
+        one.alias(_TUPLES),
+        F.when(F.col(_SOURCE) == 1, one).otherwise(zero).alias(_SINGLE),
         zero.alias(_PUBLISHED),
         zero.alias(_PUBLISHED_MARK),
     )
@@ -162,7 +163,7 @@ def source_classes(
 
 def _compared(
     source: DataFrame,
-    release: DataFrame,
+    classes: DataFrame,
     recoded: Mapping[str, tuple[Hierarchy, int]],
     unchanged: Sequence[str],
     nulls: str,
@@ -170,12 +171,12 @@ def _compared(
     """One row per class of either side with both sides' sums: a null-safe full outer join, as union and groupBy."""
     labels = [F.col(quoted(name)).cast(StringType()).alias(_label(at)) for at, name in enumerate(recoded)]
     zero = F.lit(0).cast("long")
-    published = release.select(
+    published = classes.select(
         *labels,
         F.lit(KEPT).alias(_STATUS),
         *(zero.alias(name) for name in (_SOURCE, _SOURCE_MARK, _TUPLES, _SINGLE)),
-        F.lit(1).cast("long").alias(_PUBLISHED),
-        _mark(release, unchanged).alias(_PUBLISHED_MARK),
+        F.col(ROWS).alias(_PUBLISHED),
+        F.col(MARK).alias(_PUBLISHED_MARK),
     )
     both = source_classes(source, recoded, unchanged, nulls).unionByName(published)
     keys = [_label(at) for at in range(len(labels))]

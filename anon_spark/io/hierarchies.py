@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -59,9 +58,11 @@ def _from_table(source: LevelsSource, spark: SparkSession | None) -> Hierarchy:
         raise ConfigurationError(f"{source.location} is a table: give a Spark session to read it.")
     reader = spark.read.format(source.format or "delta")
     try:
-        frame = reader.load(source.location) if is_path(source.location) else spark.read.table(sql_name(source.location))
+        frame = (
+            reader.load(source.location) if is_path(source.location) else spark.read.table(sql_name(source.location))
+        )
         texts = frame.select(*(F.col(quoted(name)).cast("string") for name in frame.columns))
-    except PySparkException as error:
+    except Exception as error:  # also what Hadoop and the readers throw, which Spark hands on as it is
         raise ConfigurationError(f"no readable {source.format} table at {source.location}. Check the name.") from error
     table = collect_small(texts, MOST_LEAVES, "Rows of a hierarchy table")
     columns = [column.to_pylist() for column in table.columns]

@@ -7,43 +7,58 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.config import is_path, is_uri
+from anon_spark.config import is_path
 from anon_spark.errors import AnonSparkError, ConfigurationError
-from anon_spark.io.tables import delta_detail, history, sql_name
+from anon_spark.io.tables import history, require_free, sql_name
 
 MARK = "anon_spark"
+LOOK_BACK = 100  # commits in which a release is looked for below those of maintenance
+MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL")
 
 
 @dataclass(frozen=True)
 class Published:
-    """The newest commit of a release table and what its metadata says of the run."""
+    """The newest release of a table: its commit, what that says of the run, and what happened to the table since."""
 
     version: int
     metadata: Mapping[str, Any]
-    location: str
+    latest: int  # the newest version of the table, maintenance included
+    changes: tuple[str, ...]  # operations of others since, which may have changed what it holds
+
+
+def standing_release(spark: SparkSession, table: str) -> Published | None:
+    """The release that stands at the output now, changed since or not; None where nothing stands.
+
+    A place that holds anything else is refused.
+    """
+    commits = history(spark, table, LOOK_BACK)
+    if not commits:
+        require_free(spark, table, "output.table")
+        return None
+    since: list[str] = []
+    for commit in commits:
+        metadata = _metadata(commit.get("userMetadata"))
+        if metadata is not None:
+            changes = tuple(operation for operation in since if operation not in MAINTENANCE)
+            return Published(int(commit["version"]), metadata, int(commits[0]["version"]), changes)
+        since.append(str(commit["operation"]))
+    raise ConfigurationError(
+        f"output.table: {table} holds a table that is no release of anon-spark. It is left alone: choose another place, "
+        "or remove it yourself."
+    )
 
 
 def last_release(spark: SparkSession, table: str) -> Published | None:
-    """The release that stands at the output now; None where nothing stands.
-
-    A place that holds anything but our release is refused: an overwrite must not cost anybody their table.
-    """
-    detail = delta_detail(spark, table)
-    if detail is None:
-        _refuse_occupied(spark, table)
-        return None
-    newest = history(spark, table, 1)[0]
-    metadata = _metadata(newest.get("userMetadata"))
-    if metadata is None:
+    """As `standing_release`, for a run that will replace it: an overwrite must not cost anybody their changes."""
+    found = standing_release(spark, table)
+    if found is not None and found.changes:
         raise ConfigurationError(
-            f"output.table: {table} holds a table whose last commit is not a release of anon-spark. It is left alone: "
-            "choose another place, or remove it yourself."
+            f"output.table: {table} was changed by others since it was published ({len(found.changes)} commits). It is "
+            f"left alone: choose another place, or remove it yourself."
         )
-    return Published(int(newest["version"]), metadata, str(detail["location"]))
+    return found
 
 
 def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], rows: int) -> int:
@@ -83,23 +98,3 @@ def _metadata(text: str | None) -> Mapping[str, Any] | None:
         return None
     mine = found.get(MARK) if isinstance(found, dict) else None
     return mine if isinstance(mine, dict) else None
-
-
-def _refuse_occupied(spark: SparkSession, table: str) -> None:
-    occupied = _has_files(table) if is_path(table) else spark.catalog.tableExists(sql_name(table))
-    if occupied:
-        raise ConfigurationError(
-            f"output.table: {table} holds something that is no Delta table. It is left alone: choose another place."
-        )
-
-
-def _has_files(path: str) -> bool:
-    """Whether a path holds anything; a store that cannot be looked into from here is left to Spark's own check."""
-    try:
-        filesystem, place = fs.FileSystem.from_uri(path) if is_uri(path) else (fs.LocalFileSystem(), path)
-        info = filesystem.get_file_info(place)
-        if info.type == fs.FileType.Directory:
-            return bool(filesystem.get_file_info(fs.FileSelector(place)))
-        return bool(info.type != fs.FileType.NotFound)
-    except (pa.ArrowInvalid, OSError):
-        return False

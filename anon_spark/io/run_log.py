@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from anon_spark.config import is_path
 from anon_spark.errors import ConfigurationError
-from anon_spark.io.tables import delta_detail, sql_name
+from anon_spark.io.tables import history, require_free, sql_name
 
 _FIELDS: list[tuple[str, Any]] = [
     ("run_id", pa.string()),
@@ -60,7 +60,8 @@ class RunRow:
 
 def check_run_log(spark: SparkSession, table: str) -> None:
     """Refuse a run log place that holds another table, before anything is written."""
-    if delta_detail(spark, table) is None:
+    if not history(spark, table, 1):
+        require_free(spark, table, "output.runs")
         return
     frame = spark.read.format("delta").load(table) if is_path(table) else spark.read.table(sql_name(table))
     if frame.columns != SCHEMA.names:

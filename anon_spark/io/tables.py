@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import fs
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.config import InputSpec, is_path
+from anon_spark.config import InputSpec, is_path, is_uri
 from anon_spark.errors import ConfigurationError
 
 
@@ -31,26 +34,27 @@ def read_snapshot(spark: SparkSession, spec: InputSpec) -> Snapshot:
     if spec.format != "delta":
         reader = spark.read.format(spec.format).options(**spec.options)
         try:
-            frame = reader.load(spec.table) if is_path(spec.table) else spark.read.table(spec.table)
+            frame = reader.load(spec.table) if is_path(spec.table) else spark.read.table(sql_name(spec.table))
             frame.schema  # noqa: B018 - Connect resolves lazily: fail here, not in the middle of a run
-        except PySparkException as error:
+        except Exception as error:  # also what Hadoop and the readers throw, which Spark hands on as it is
             raise ConfigurationError(
                 f"input.table: no readable {spec.format} table at {spec.table}. Check the path, the format and the rights."
             ) from error
         return Snapshot(frame, spec.table, None, None, spec.table if is_path(spec.table) else None)
 
-    detail = delta_detail(spark, spec.table)
+    newest = history(spark, spec.table, 1)
+    detail = delta_detail(spark, spec.table) if newest else None
     if detail is None:
         raise ConfigurationError(
             f"input.table: no Delta table at {spec.table}. Check the name, or give input.format for another format."
         )
-    latest = int(history(spark, spec.table, 1)[0]["version"])
+    latest = int(newest[0]["version"])
     version = latest if spec.version is None else spec.version
     reader = spark.read.format("delta").options(**spec.options).option("versionAsOf", str(version))
     try:
-        frame = reader.load(spec.table) if is_path(spec.table) else reader.table(spec.table)
+        frame = reader.load(spec.table) if is_path(spec.table) else reader.table(sql_name(spec.table))
         frame.schema  # noqa: B018
-    except PySparkException as error:
+    except Exception as error:
         raise ConfigurationError(
             f"input.version: version {version} of {spec.table} cannot be read; the latest is {latest}."
         ) from error
@@ -58,19 +62,55 @@ def read_snapshot(spark: SparkSession, spec: InputSpec) -> Snapshot:
 
 
 def delta_detail(spark: SparkSession, table: str) -> dict[str, Any] | None:
-    """DESCRIBE DETAIL of a Delta table, None where there is none."""
-    try:
-        row = spark.sql(f"DESCRIBE DETAIL {sql_name(table)}").first()
-    except PySparkException:
-        return None
-    found = row.asDict() if row is not None else {}
-    return found if found.get("format") == "delta" else None
+    """DESCRIBE DETAIL of a Delta table, None where there is none. Cost: Delta reads the whole state of the table."""
+    rows = _described(spark, f"DESCRIBE DETAIL {sql_name(table)}", table)
+    return rows[0] if rows and rows[0].get("format") == "delta" else None
 
 
 def history(spark: SparkSession, table: str, limit: int) -> list[dict[str, Any]]:
-    """The newest commits of a Delta table, newest first."""
-    rows = spark.sql(f"DESCRIBE HISTORY {sql_name(table)} LIMIT {int(limit)}").collect()
-    return [row.asDict() for row in rows]
+    """The newest commits of a Delta table, newest first; none where there is no Delta table."""
+    return _described(spark, f"DESCRIBE HISTORY {sql_name(table)} LIMIT {int(limit)}", table)
+
+
+def location_of(spark: SparkSession, table: str) -> str | None:
+    """Where a table lies: a path is its own answer, the catalog knows it of a Delta table that is there."""
+    if is_path(table):
+        return table
+    detail = delta_detail(spark, table)
+    return str(detail["location"]) if detail is not None else None
+
+
+def _described(spark: SparkSession, statement: str, table: str) -> list[dict[str, Any]]:
+    """What Delta says; nothing of what is no Delta table; one that is damaged or out of reach is refused."""
+    try:
+        return [row.asDict() for row in spark.sql(statement).collect()]
+    except PySparkException:
+        return []
+    except Exception as error:  # what Hadoop throws, which Spark hands on as it is
+        raise ConfigurationError(
+            f"{table} cannot be opened: Spark does not know or reach its store, or its Delta log is damaged."
+        ) from error
+
+
+def require_free(spark: SparkSession, table: str, key: str) -> None:
+    """Refuse a place for a new Delta table that holds something else, or that cannot hold a table at all."""
+    if not is_path(table):
+        schema, _, _ = sql_name(table).rpartition(".")
+        try:
+            occupied = spark.catalog.tableExists(sql_name(table))
+            missing = bool(schema) and not spark.catalog.databaseExists(schema)
+        except PySparkException as error:
+            raise ConfigurationError(f"{key}: the catalog does not know a place {table}. Check the name.") from error
+        if missing:
+            raise ConfigurationError(f"{key}: the catalog has no schema {schema}. Create it first, or check the name.")
+    else:
+        occupied = _has_files(table)
+        if not is_uri(table) and any(parent.is_file() for parent in Path(table).parents):
+            raise ConfigurationError(f"{key}: {table} lies below a file. Choose another place.")
+    if occupied:
+        raise ConfigurationError(
+            f"{key}: {table} holds something that is no Delta table. It is left alone: choose another place."
+        )
 
 
 def sql_name(table: str) -> str:
@@ -82,3 +122,15 @@ def sql_name(table: str) -> str:
 
 def _quoted(part: str) -> str:
     return "`" + part.strip("`").replace("`", "``") + "`"
+
+
+def _has_files(path: str) -> bool:
+    """Whether a path holds anything; a store that cannot be looked into from here is left to Spark's own check."""
+    try:
+        filesystem, place = fs.FileSystem.from_uri(path) if is_uri(path) else (fs.LocalFileSystem(), path)
+        info = filesystem.get_file_info(place)
+        if info.type == fs.FileType.Directory:
+            return bool(filesystem.get_file_info(fs.FileSelector(place)))
+        return bool(info.type != fs.FileType.NotFound)
+    except (pa.ArrowInvalid, OSError):
+        return False

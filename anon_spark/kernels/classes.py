@@ -7,8 +7,9 @@ looking each code up in an offset table of its attribute; the sum of the looked-
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from anon_spark.kernels.compiled import compiled
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -18,7 +19,7 @@ KEY_BLOCK = 4096
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def class_keys(codes: Codes, attributes: Ints, steps: Ints, starts: Ints) -> Ints:
     """The key of each tuple: the sum over the attributes of steps[starts[attribute] + code]."""
     tuples = codes.shape[1]
@@ -33,7 +34,7 @@ def class_keys(codes: Codes, attributes: Ints, steps: Ints, starts: Ints) -> Int
     return keys
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def group_dense(keys: Ints, key_count: int) -> tuple[Codes, Codes]:
     """Class of each tuple and a representative tuple of each class, for keys below a small key_count."""
     classes = np.full(key_count, EMPTY, dtype=np.int32)
@@ -52,7 +53,7 @@ def group_dense(keys: Ints, key_count: int) -> tuple[Codes, Codes]:
     return inverse, representatives[:found]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def group_hashed(keys: Ints) -> tuple[Codes, Codes]:
     """The same for keys of any size, by open addressing with linear probing (load at most one half)."""
     bits = 4
@@ -82,7 +83,7 @@ def group_hashed(keys: Ints) -> tuple[Codes, Codes]:
     return inverse, representatives[:found]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_by_class(values: Ints, inverse: Codes, classes: int) -> Ints:
     """Sum of a count per class."""
     sums = np.zeros(classes, dtype=np.int64)
@@ -91,7 +92,7 @@ def sum_by_class(values: Ints, inverse: Codes, classes: int) -> Ints:
     return sums
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_person_sets(persons: Ints, inverse: Codes, offsets: Ints, members: Codes, multiplicity: Ints) -> None:
     """Add persons with several tuples: each counts once in every class that holds one of its tuples."""
     last_set = np.full(persons.size, EMPTY, dtype=np.int64)
@@ -103,7 +104,7 @@ def add_person_sets(persons: Ints, inverse: Codes, offsets: Ints, members: Codes
                 persons[known] += multiplicity[index]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def largest_k(persons: Ints, rows: Ints, budget: int) -> int:
     """min{ i : rows in classes of at most i persons exceed the budget }: classes below it are suppressed.
 
@@ -134,7 +135,7 @@ def largest_k(persons: Ints, rows: Ints, budget: int) -> int:
     return int(smallest_above)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def class_totals(persons: Ints, rows: Ints, majority: Ints, k: int) -> Ints:
     """Suppressed rows, retained classes, Σ rows² retained and in all, Σ majority retained and in all."""
     totals = np.zeros(6, dtype=np.int64)
@@ -151,7 +152,7 @@ def class_totals(persons: Ints, rows: Ints, majority: Ints, k: int) -> Ints:
     return totals
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def suppressed_weights(
     codes: Codes, representatives: Codes, persons: Ints, rows: Ints, k: int, weights: Ints, starts: Ints
 ) -> Ints:
@@ -165,7 +166,7 @@ def suppressed_weights(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def majority_by_class(class_counts: Ints, inverse: Codes, classes: int) -> tuple[Ints, Ints]:
     """Counts per class and class value summed over tuples, and the largest of each class."""
     values = class_counts.shape[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +184,7 @@ def halves(levels: Ints, members: NDArray[np.intp], ladder: Ladder) -> list[NDAr
     best, cut = (0.0, 0), (0, 0)
     for attribute in range(levels.shape[1]):
         present = np.unique(levels[members, attribute])
-        for low, high in zip(present[:-1], present[1:], strict=True):
+        for low, high in pairwise(present):
             sizes = ladder.cardinality(attribute, int(low)), ladder.cardinality(attribute, int(high))
             step = (float(np.log(sizes[0] / sizes[1])), -attribute)
             if step > best or cut == (0, 0):

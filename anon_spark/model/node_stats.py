@@ -26,6 +26,4 @@ class NodeStats:
     def of(cls, node: Sequence[int], counts: Sequence[int], weights: Sequence[int]) -> NodeStats:
         """From the seven counts in the order of the fields, and the weights."""
         k, suppressed, classes, squares, all_squares, majority, all_majority = counts
-        return cls(
-            tuple(node), k, suppressed, classes, squares, all_squares, majority, all_majority, tuple(weights)
-        )
+        return cls(tuple(node), k, suppressed, classes, squares, all_squares, majority, all_majority, tuple(weights))

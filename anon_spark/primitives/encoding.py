@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, ROWS, quoted
-from anon_spark.errors import ConfigurationError
-from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.model.hierarchy import BinGrid, Hierarchy, Rule
 from anon_spark.primitives.rounds import collect_small
 
 WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -32,6 +32,8 @@ UNSEEN = -1
 POSITION = PREFIX + "position"
 TEXT = PREFIX + "text"
 OUTSIDE = -1  # bin index of a number outside the domain
+BORDER = PREFIX + "border "
+EXACT = (36, 18)  # digits of a decimal: the difference of two of them is exact, and 0.8999999999999999 stays below 0.9
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,20 @@ class Dictionary:
         return int(self.rows[self.leaves == UNSEEN].sum())
 
     @property
+    def is_complete(self) -> bool:
+        """Whether every row has a leaf, so that no policy drops one."""
+        return self.unseen_values == 0 and (self.null_rows == 0 or self.hierarchy.has_null)
+
+    def rows_by_leaf(self) -> NDArray[np.int64]:
+        """Rows of each leaf, the null leaf included; those without a leaf are left out."""
+        counts = np.zeros(self.hierarchy.leaf_count, dtype=np.int64)
+        seen = self.leaves != UNSEEN
+        np.add.at(counts, self.leaves[seen], self.rows[seen])
+        if self.hierarchy.has_null:
+            counts[-1] = self.null_rows
+        return counts
+
+    @property
     def is_injective(self) -> bool:
         """Whether no two keys share a leaf, so that distinct key tuples are distinct code tuples."""
         seen = self.leaves[self.leaves != UNSEEN]
@@ -63,8 +79,10 @@ class Dictionary:
 
 def with_keys(df: DataFrame, hierarchies: Mapping[str, Hierarchy | Rule], others: Sequence[str] = ()) -> DataFrame:
     """The quasi-identifiers as keys, with the other columns as they are. No action."""
+    grids = {name: h.bins for name, h in hierarchies.items() if isinstance(h, Hierarchy) and h.bins is not None}
     keys = [_key(df, name, hierarchy).alias(name) for name, hierarchy in hierarchies.items()]
-    return df.select(*keys, *(F.col(quoted(name)) for name in others))
+    wide = df.crossJoin(F.broadcast(_border_frame(df.sparkSession, grids))) if grids else df
+    return wide.select(*keys, *(F.col(quoted(name)) for name in others))
 
 
 def fractions(df: DataFrame, names: Iterable[str]) -> frozenset[str]:
@@ -94,6 +112,8 @@ def dictionaries(
     )
     what = "Distinct values of the quasi-identifiers (round a column, or give it intervals with exact: false)"
     table = collect_small(values, MOST_VALUES, what)
+    if table.num_rows == 0:
+        raise DataError("The input table is empty: there is nothing to release.", rows=0)
     found: dict[int, list[tuple[str | None, int]]] = {position: [] for position in range(len(names))}
     for position, text, rows in zip(*(table.column(index).to_pylist() for index in range(3)), strict=True):
         found[position].append((text, rows))
@@ -137,9 +157,15 @@ def with_codes(
     for position, (dictionary, level) in enumerate(zip(dictionaries_, levels, strict=True)):
         code = codes[position]
         label = labels[position] if labels is not None else None
+        if label is not None and level == dictionary.hierarchy.height and dictionary.is_complete:
+            coded = coded.withColumn(code, F.lit(0)).withColumn(label, F.lit("*"))
+            continue
         frame = dictionary_frame(keyed.sparkSession, dictionary, level, code, label)
         key = F.col(quoted(dictionary.name))
-        coded = coded.join(F.broadcast(frame), key == F.col(TEXT), "left").drop(TEXT)
+        same = key == F.col(TEXT)
+        if dictionary.key_type == "string":  # Spark probes a long much faster than a text: hashes meet first
+            same = (F.xxhash64(key) == F.xxhash64(TEXT)) & F.coalesce(same, F.lit(False))
+        coded = coded.join(F.broadcast(frame), same, "left").drop(TEXT)
         hierarchy = dictionary.hierarchy
         if hierarchy.has_null:
             null_code = int(hierarchy.codes[level][-1])
@@ -152,7 +178,7 @@ def with_codes(
 def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
     column, kind = F.col(quoted(name)), df.schema[name].dataType
     if isinstance(hierarchy, Hierarchy) and hierarchy.bins is not None:
-        return _bin_index(column, kind, hierarchy)
+        return _bin_index(column, kind, name, hierarchy.bins)
     if isinstance(kind, WHOLE):
         return column.cast("bigint")
     if isinstance(kind, (T.FloatType, T.DoubleType)):
@@ -171,19 +197,26 @@ def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
     )
 
 
-def _bin_index(column: Column, kind: T.DataType, hierarchy: Hierarchy) -> Column:
+def _border_frame(spark: SparkSession, grids: Mapping[str, BinGrid]) -> DataFrame:
+    """Start, stop and width of every bin grid as one row to be joined in, like all of a hierarchy."""
+    borders = {
+        f"{BORDER}{part} {name}": pa.array([getattr(grid, part)], pa.decimal128(*EXACT))
+        for name, grid in grids.items()
+        for part in ("start", "stop", "width")
+    }
+    return spark.createDataFrame(pa.table(borders))
+
+
+def _bin_index(column: Column, kind: T.DataType, name: str, grid: BinGrid) -> Column:
     """Index of the bin, OUTSIDE the domain -1; in decimals, because 0.3 / 0.1 is not 3 in doubles."""
-    grid = hierarchy.bins
-    assert grid is not None
-    start, stop, width = (F.lit(str(bound)).cast("decimal(20,8)") for bound in (grid.start, grid.stop, grid.width))
+    start, stop, width = (quoted(f"{BORDER}{part} {name}") for part in ("start", "stop", "width"))
     number = column
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         number = F.when(~F.isnan(column), column)
-    exact = number.try_cast("decimal(24,10)")
-    rounded = F.floor((exact - start) / width).cast("bigint")  # the quotient may be rounded up to the next bin
-    index = F.least(rounded - F.when(start + rounded * width > exact, 1).otherwise(0), F.lit(grid.count - 1))
-    inside = exact.isNotNull() & (exact >= start) & (exact <= stop)
-    return F.when(number.isNotNull(), F.when(inside, index.cast("bigint")).otherwise(F.lit(OUTSIDE).cast("bigint")))
+    exact = number.try_cast(T.DecimalType(*EXACT))
+    inside = exact.isNotNull() & (exact >= F.col(start)) & (exact <= F.col(stop))
+    index = F.least(F.call_function("div", exact - F.col(start), F.col(width)), F.lit(grid.count - 1).cast("bigint"))
+    return F.when(number.isNotNull(), F.when(inside, index).otherwise(F.lit(OUTSIDE).cast("bigint")))
 
 
 def _parser(keyed: DataFrame, name: str, numbers: Collection[str]) -> Callable[[str], Any]:
@@ -202,6 +235,8 @@ def _dictionary(
     known = sorted((text, rows) for text, rows in found if text is not None)
     null_rows = sum(rows for text, rows in found if text is None)
     if not isinstance(hierarchy, Hierarchy):
+        if not known and null_rows:
+            raise DataError(f"Column {name} holds nulls only: leave it out of the quasi-identifiers.", rows=null_rows)
         hierarchy = hierarchy.build(text for text, _ in known)
     values = [parse(text) for text, _ in known]
     if hierarchy.bins is not None:

@@ -6,6 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,11 +62,14 @@ class Recoding(ABC):
             raise ConfigurationError(f"{path}: not a readable recoding. Give a file that save() wrote.") from error
         if not isinstance(content, dict) or content.get("anon_spark_recoding") != FORMAT:
             raise ConfigurationError(f"{path}: not a recoding of format {FORMAT}. Fit again with this version.")
-        family = str(content["family"])
-        if not family.isidentifier():
+        family = str(content.get("family"))
+        if not family.isidentifier() or find_spec(f"anon_spark.families.{family}") is None:
             raise ConfigurationError(f"{path}: not a recoding of a known family.")
         kind: type[Recoding] = import_module(f"anon_spark.families.{family}.recoding").RECODING
-        return kind.from_content(content)
+        try:
+            return kind.from_content(content)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"{path}: not a whole recoding. Fit again, or take an unchanged copy.") from error
 
     def close(self) -> None:  # noqa: B027 - most recodings own no files
         """Remove private files of the fit, if any."""

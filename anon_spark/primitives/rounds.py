@@ -6,6 +6,7 @@ loses no data, and nothing survives the run.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,8 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.errors import ConfigurationError, LimitExceeded
+
+PROBES = 16  # files by which a cluster shows that its workers and the driver mean the same place
 
 
 class Workspace:
@@ -35,6 +38,8 @@ class Workspace:
         path = f"{self.path}/{self._stored:03d}-{name}"
         if self._stored == 1:
             _private_directory(self.path)
+            if not _is_local(self._spark):
+                self._require_shared()
         frame.write.mode("error").parquet(path)
         return self._spark.read.schema(frame.schema).parquet(path)
 
@@ -43,6 +48,19 @@ class Workspace:
         filesystem, path = _filesystem(self.path)
         if filesystem.get_file_info(path).type != fs.FileType.NotFound:
             filesystem.delete_dir(path)
+
+    def _require_shared(self) -> None:
+        """Refuse a place that workers and driver see differently: raw data would stay there when the run is over."""
+        probe = f"{self.path}/000-probe"
+        self._spark.range(0, PROBES, 1, PROBES).write.parquet(probe)  # numbers of nobody
+        filesystem, path = _filesystem(probe)
+        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        seen = sum(info.extension == "parquet" for info in found)
+        if seen < PROBES:
+            raise ConfigurationError(
+                f"work: of {PROBES} files that the workers wrote there the driver sees {seen}. Give a place that all of "
+                "them see, with its scheme: hdfs://…, s3a://…, or file:/… for a shared mount."
+            )
 
     def __enter__(self) -> Workspace:
         return self
@@ -61,14 +79,17 @@ def collect_small(frame: DataFrame, limit: int, what: str) -> pa.Table:
     return table
 
 
-def usable(root: str) -> None:
+def usable(spark: SparkSession, root: str | None) -> None:
     """Refuse a working directory that cannot be managed from here, before anything is written."""
-    _filesystem(root)
+    _filesystem(root if root is not None else _temporary_root(spark))
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return (spark.conf.get("spark.master", "") or "").startswith("local")
 
 
 def _temporary_root(spark: SparkSession) -> str:
-    master = spark.conf.get("spark.master", "") or ""
-    if not master.startswith("local"):
+    if not _is_local(spark):
         raise ConfigurationError(
             "On a cluster the private working directory must be named: give `work:` in the job file or workdir= in the "
             "API, a place that all workers see."
@@ -80,7 +101,7 @@ def _filesystem(uri: str) -> tuple[fs.FileSystem, str]:
     if "://" not in uri and not uri.startswith("file:"):
         return fs.LocalFileSystem(), str(Path(uri).absolute())
     try:
-        filesystem, path = fs.FileSystem.from_uri(uri)
+        filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", uri))  # Hadoop's names of the same store
     except (pa.ArrowInvalid, OSError) as error:
         raise ConfigurationError(
             f"work: {uri.split(':', 1)[0]}: cannot be managed from here. Use a local, hdfs, s3, gs or abfs path."
@@ -90,7 +111,12 @@ def _filesystem(uri: str) -> tuple[fs.FileSystem, str]:
 
 def _private_directory(uri: str) -> None:
     filesystem, path = _filesystem(uri)
-    if isinstance(filesystem, fs.LocalFileSystem):
-        Path(path).mkdir(mode=0o700, parents=True)  # what is stored here is personal data
-    else:
-        filesystem.create_dir(path, recursive=True)
+    try:
+        if isinstance(filesystem, fs.LocalFileSystem):
+            Path(path).mkdir(mode=0o700, parents=True)  # what is stored here is personal data
+        else:
+            filesystem.create_dir(path, recursive=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"work: {uri.rpartition('/')[0]} is not a folder that can be written to. Choose another place."
+        ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -108,7 +108,7 @@ def link_attack(
 
 def _lookups(
     recoding: list[tuple[Hierarchy, int]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """Sampled tuples (hash, values, rows) → what the attacker looks for: the generalized tuple, then the raw one."""
 
     def shown(value: object, hierarchy: Hierarchy, level: int) -> str | None:
@@ -117,9 +117,9 @@ def _lookups(
         leaf = hierarchy.leaf_of(value)
         if leaf is None:
             return str(value)
-        return hierarchy.labels[level][hierarchy.codes[level, leaf]]
+        return hierarchy.labels[level][int(hierarchy.codes[level, leaf])]
 
-    def generalize(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def generalize(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows: list[list[object]] = []
             for person, *values, count in zip(*(column.to_pylist() for column in batch.columns), strict=True):

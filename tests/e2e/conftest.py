@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.cluster import Cluster, standalone_cluster
+from jobs.cluster import Cluster, standalone_cluster
 
 
 @pytest.fixture(scope="session")

@@ -1,33 +1,109 @@
-"""The cluster the end-to-end tests run on is real: separate workers, Delta, Python workers; nothing stays behind."""
+"""Jobs through spark-submit on a real standalone cluster: two separate workers, a small driver, nothing left behind."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.e2e.cluster import Cluster, standalone_cluster
+from anon_spark.samples.census import census, census_hierarchies
+from jobs.cluster import Cluster, Submitted, standalone_cluster
+from pipelines.demo import write_level_tables
 
-SCRIPT = Path(__file__).with_name("delta_round_trip.py")
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = 2000
+SMALL_DRIVER = {"spark.driver.memory": "1g", "spark.driver.maxResultSize": "64m"}
+JOB = """\
+anon_spark: 1
+family: lattice
+input: {table: ./census}
+columns:
+  person: person_id
+  identifiers: [name]
+  quasi_identifiers:
+    age: {intervals: {from: 17, to: 90, widths: [12, 48]}}
+    marital: {levels: hierarchies/marital.csv}
+    sex: {levels: hierarchies/sex.csv}
+  sensitive: [disease]
+  keep: [weight]
+privacy: {k: 10, suppression: 0.01}
+work: ./work
+output: {table: ./release, runs: ./runs, report: census.html}
+"""
 
 pytestmark = pytest.mark.e2e
 
 
-def test_spark_submit_writes_and_reads_delta(cluster: Cluster, tmp_path: Path) -> None:
-    done = cluster.submit(SCRIPT, str(tmp_path / "table"))
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A census in a Delta table, its hierarchies and a job file."""
+    place = tmp_path_factory.mktemp("census")
+    census(spark, ROWS, repeat_persons=0.1).write.format("delta").save(str(place / "census"))
+    write_level_tables(place / "hierarchies", census_hierarchies())
+    (place / "job.yaml").write_text(JOB)
+    return place
 
-    assert done.exit_code == 0, done.err[-3000:]
-    assert f"{cluster.master} rows=1000 workers=2" in done.out
+
+def submitted(cluster: Cluster, folder: Path, *options: str, **conf: str) -> Submitted:
+    """`spark-submit jobs/run.py job.yaml …`, with a driver that can hold no rows."""
+    return cluster.submit(ROOT / "jobs" / "run.py", str(folder / "job.yaml"), *options, conf=SMALL_DRIVER | conf)
 
 
-def test_spark_submit_without_delta_says_what_to_add(cluster: Cluster, tmp_path: Path) -> None:
-    done = cluster.submit(SCRIPT, str(tmp_path / "table"), conf={"spark.jars": ""})
+def listing(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
 
-    assert done.exit_code != 0
-    assert "--packages io.delta:delta-spark_" in done.out  # spark-submit joins the script's two streams
-    assert not (tmp_path / "table").exists()
+
+def test_run_publishes_a_verified_release(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
+    done = submitted(cluster, folder, "--quiet")
+
+    assert done.exit_code == 0, done.out[-3000:] + done.err[-3000:]
+    assert f"published: {folder}/release version 0" in done.out
+    release = spark.read.format("delta").load(str(folder / "release"))
+    assert release.columns == ["age", "marital", "sex", "disease", "weight"]
+    sizes = Counter(tuple(row) for row in release.select("age", "marital", "sex").collect())
+    assert min(sizes.values()) >= 10 and sum(sizes.values()) >= 0.99 * ROWS
+    (row,) = spark.read.format("delta").load(str(folder / "runs")).collect()
+    assert (row.status, row.output_version) == ("published", 0)
+    assert "PUBLISHED" in (folder / "census.html").read_text()
+    assert listing(folder / "work") == []
+    # both workers took part
+    assert all(list((cluster.logs / f"work-{number}").glob("app-*/*")) for number in (0, 1))
+
+    # the same again is not possible for the data: exit 3, the release stands, one more row
+    refused = submitted(cluster, folder, "--quiet", "--set", "privacy.k=5000")
+
+    assert refused.exit_code == 3, refused.out[-3000:] + refused.err[-3000:]
+    assert "anon-spark: k = 5000 is more than the 1," in refused.out  # spark-submit joins the script's two streams
+    assert "Traceback" not in refused.out
+    assert spark.read.format("delta").load(str(folder / "release")).count() == sum(sizes.values())
+    rows = spark.read.format("delta").load(str(folder / "runs")).orderBy("started").collect()
+    assert [row.status for row in rows] == ["published", "failed"]
+    assert listing(folder / "work") == []
+
+
+def test_cluster_needs_a_place_for_work(cluster: Cluster, folder: Path) -> None:
+    before = listing(folder)
+
+    done = submitted(cluster, folder, "--set", "work=", "--set", "output.table=./other")
+
+    assert done.exit_code == 2, done.out[-3000:] + done.err[-3000:]
+    assert "anon-spark: On a cluster the private working directory must be named: give `work:` in the job file" in done.out
+    assert listing(folder) == before
+
+
+def test_spark_submit_without_delta_says_what_to_add(cluster: Cluster, folder: Path) -> None:
+    before = listing(folder)
+
+    done = submitted(cluster, folder, **{"spark.jars": ""})
+
+    assert done.exit_code == 2, done.out[-3000:] + done.err[-3000:]
+    assert "anon-spark: spark-submit has no Delta Lake on its class path. Add to it: --packages io.delta:delta-spark_" in done.out
+    assert "Traceback" not in done.out
+    assert listing(folder) == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from anon_spark.samples.census import census_hierarchies
+from tests.oracle.lattice_numpy import NodeValues, all_nodes, read_adult
 from tests.oracle.lattice_oracle import (
+    Interval,
     LevelTable,
     Node,
     Point,
@@ -112,9 +110,9 @@ def test_classes_count_persons_and_losses_count_rows() -> None:
     flat = [{value: [value, "*"] for value in "ab"}]
     rows, person = [(value,) for value in "aaaabb"], [1, 1, 1, 1, 2, 3]
     alone = evaluate_node(rows, flat, (0,), 3, "dm", person=person)  # four rows of one person exceed eta
-    assert (alone.k, alone.n_sup, alone.loss) == (1, 0, 20)
+    assert alone[:3] == (1, Fraction(20), 0)
     dropped = evaluate_node(rows, flat, (0,), 4, "dm", person=person)
-    assert (dropped.k, dropped.n_sup, dropped.loss) == (2, 4, 4 + 6 * 4)
+    assert dropped[:3] == (2, Fraction(4 + 6 * 4), 4)
     assert dropped.classes == {("a",): (4, 1), ("b",): (2, 2)}
 
 
@@ -132,6 +130,30 @@ def test_null_leaf_costs_nothing_until_the_root() -> None:
     assert cell_loss(table, "17", 1) == Fraction(2, 73)
 
 
+def test_plateau_takes_a_forced_step() -> None:
+    half = Fraction(1, 2)
+    nodes: NodeValues = {(1, 1): (4, half), (1, 0): (3, half * 3 / 2), (0, 1): (2, half), (0, 0): (1, Fraction(0))}
+    # strict finds nothing, the retry with ≤ reaches (0, 1), whose k is the stop
+    assert [p.node for p in poka((1, 1), nodes.__getitem__, 1).visited] == [(1, 1), (0, 1)]
+    nodes[0, 1] = (2, Fraction(9, 10))  # now no child is accepted at all: the one with the largest k is taken
+    result = poka((1, 1), nodes.__getitem__, 1)
+    assert [p.node for p in result.visited] == [(1, 1), (1, 0), (0, 0)]
+    assert [p.node for p in result.nondominated] == [(1, 1)]
+
+
+def test_forced_step_crosses_nodes_of_the_same_k() -> None:
+    nodes: NodeValues = {(2,): (4, Fraction(1, 2)), (1,): (4, Fraction(3, 5)), (0,): (1, Fraction(9, 10))}
+    assert [p.node for p in poka((2,), nodes.__getitem__, 1).visited] == [(2,), (0,)]
+
+
+@pytest.mark.parametrize(("d", "same_as"), [("best", 2), ("worst", 3), (None, 2)])
+def test_named_depths(d: str | None, same_as: int) -> None:
+    """At the top (2, 1, 1): the largest level, all but the smallest, the mean height rounded up."""
+    evaluate = on_table_1("glm").__getitem__
+    named, numbered = poka(HEIGHTS, evaluate, d, k_stop=5), poka(HEIGHTS, evaluate, same_as, k_stop=5)
+    assert (named.visited, named.evaluated) == (numbered.visited, numbered.evaluated)
+
+
 def test_front_is_what_nothing_dominates() -> None:
     nodes = on_table_1("dm")
     points = [Point(node, *value) for node, value in nodes.items()]
@@ -146,80 +168,25 @@ def test_front_is_what_nothing_dominates() -> None:
 
 # --- Adult, hierarchies of the specification, eta = 301 -----------------------------------------------------------
 
-ADULT_COLUMNS = (0, 1, 3, 5, 8, 9, 13, 14)
-
-
-class Codes:
-    """Every node of a table's lattice by NumPy: distinct tuples as integer codes, losses as integers."""
-
-    def __init__(
-        self,
-        rows: Sequence[tuple[str, ...]],
-        tables: Sequence[Mapping[Any, Sequence[Any]]],
-        eta: int,
-        loss: str,
-        classes: Sequence[str],
-    ) -> None:
-        counted = Counter(zip(rows, classes, strict=True))
-        self.rows, self.eta, self.loss = len(rows), eta, loss
-        self.count = np.array(list(counted.values()))
-        first = min(classes)
-        self.in_first = self.count * np.array([label == first for _, label in counted])
-        self.heights = tuple(len(next(iter(table.values()))) - 1 for table in tables)
-        cells = [
-            [{v: cell_loss(t, v, at) for v in t} for at in range(h + 1)]
-            for t, h in zip(tables, self.heights, strict=True)
-        ]
-        self.scale = lcm(*(x.denominator for of in cells for level in of for x in level.values()))
-        self.code: list[list[np.ndarray[Any, Any]]] = []
-        self.cost: list[list[np.ndarray[Any, Any]]] = []
-        for at, (table, height) in enumerate(zip(tables, self.heights, strict=True)):
-            values = [row[at] for row, _ in counted]
-            numbers = [
-                {label: n for n, label in enumerate(dict.fromkeys(of[x] for of in table.values()))}
-                for x in range(height + 1)
-            ]
-            self.code.append([np.array([numbers[x][table[v][x]] for v in values]) for x in range(height + 1)])
-            self.cost.append([np.array([int(cells[at][x][v] * self.scale) for v in values]) for x in range(height + 1)])
-
-    def __call__(self, node: Node) -> tuple[int, Fraction]:
-        key = np.zeros(len(self.count), np.int64)
-        for codes, level in zip(self.code, node, strict=True):
-            key = key * (int(codes[level].max()) + 1) + codes[level]
-        _, of = np.unique(key, return_inverse=True)
-        size = np.bincount(of, self.count).astype(np.int64)
-        cumulated = np.bincount(size, size).cumsum()
-        k = int(np.searchsorted(cumulated, self.eta, side="right"))
-        suppressed, kept = int(cumulated[k - 1]), size >= k
-        if self.loss == "dm":
-            return k, Fraction(int((size[kept] ** 2).sum()) + self.rows * suppressed)
-        if self.loss == "cm":
-            first = np.bincount(of, self.in_first).astype(np.int64)
-            return k, Fraction(suppressed + int(np.minimum(first, size - first)[kept].sum()), self.rows)
-        cells = sum((costs[level] for costs, level in zip(self.cost, node, strict=True)), start=np.int64(0))
-        total = int((cells * self.count)[kept[of]].sum()) + suppressed * len(node) * self.scale
-        return k, Fraction(total, self.rows * len(node) * self.scale)
-
 
 @pytest.fixture(scope="module")
 def adult_rows(adult: Path) -> list[tuple[str, ...]]:
-    with gzip.open(adult, "rt") as lines:
-        split = [[value.strip() for value in line.split(",")] for line in lines if "," in line]
-    return [tuple(row[at] for at in ADULT_COLUMNS) for row in split if "?" not in row]
+    return read_adult(adult)
 
 
 @pytest.fixture(scope="module")
-def adult_nodes(adult_rows: list[tuple[str, ...]]) -> dict[str, dict[Node, tuple[int, Fraction]]]:
-    """Every node under GLM, DM and CM (CM: salary is the class, seven quasi-identifiers)."""
-    tables = [level_table(hierarchy) for hierarchy in census_hierarchies().values()]
-    salary = [row[-1] for row in adult_rows]
-    made = {loss: Codes(adult_rows, tables, 301, loss, salary) for loss in ("glm", "dm")}
-    made["cm"] = Codes([row[:-1] for row in adult_rows], tables[:-1], 301, "cm", salary)
-    return {loss: {node: codes(node) for node in lattice_nodes(codes.heights)} for loss, codes in made.items()}
+def adult_nodes(adult_rows: list[tuple[str, ...]]) -> dict[str, NodeValues]:
+    """Every node under GLM, DM and CM; CM has seven quasi-identifiers, salary is its class and so stays at level 1."""
+    nodes = all_nodes(adult_rows, adult_tables(), 301, [row[-1] for row in adult_rows])
+    return nodes | {"cm": {node[:-1]: value for node, value in nodes["cm"].items() if node[-1] == 1}}
 
 
-def heights_of(nodes: Mapping[Node, Any]) -> Node:
-    return max(nodes)
+def adult_tables() -> list[LevelTable]:
+    return [level_table(hierarchy) for hierarchy in census_hierarchies().values()]
+
+
+def front_of(nodes: NodeValues) -> list[Point]:
+    return exhaustive_front(max(nodes), nodes.__getitem__)
 
 
 @pytest.mark.slow
@@ -230,17 +197,15 @@ class TestAdult:
         assert [h.height for h in hierarchies.values()] == [6, 3, 3, 3, 1, 1, 4, 1]
         assert lcm(*(h.weight_total for h in hierarchies.values())) == 8760  # P-10
 
+    @pytest.mark.parametrize("node", [(4, 1, 2, 2, 0, 0, 2, 0), (0,) * 8, (2, 0, 3, 1, 1, 0, 4, 1)])
     def test_numpy_agrees_with_the_oracle(
-        self, adult_rows: list[tuple[str, ...]], adult_nodes: dict[str, dict[Node, tuple[int, Fraction]]]
+        self, adult_rows: list[tuple[str, ...]], adult_nodes: dict[str, NodeValues], node: Node
     ) -> None:
-        tables = [level_table(hierarchy) for hierarchy in census_hierarchies().values()]
-        salary = [row[-1] for row in adult_rows]
+        tables, salary = adult_tables(), [row[-1] for row in adult_rows]
+        assert evaluate_node(adult_rows, tables, node, 301, "glm")[:2] == adult_nodes["glm"][node]
+        assert evaluate_node(adult_rows, tables, node, 301, "dm")[:2] == adult_nodes["dm"][node]
         seven = [row[:-1] for row in adult_rows]
-        for node in [(4, 1, 2, 2, 0, 0, 2, 0), (0,) * 8, (2, 0, 3, 1, 1, 0, 4, 1)]:
-            assert evaluate_node(adult_rows, tables, node, 301, "glm")[:2] == adult_nodes["glm"][node]
-            assert evaluate_node(adult_rows, tables, node, 301, "dm")[:2] == adult_nodes["dm"][node]
-            short = evaluate_node(seven, tables[:-1], node[:-1], 301, "cm", salary)
-            assert short[:2] == adult_nodes["cm"][node[:-1]]
+        assert evaluate_node(seven, tables[:-1], node[:-1], 301, "cm", salary)[:2] == adult_nodes["cm"][node[:-1]]
 
     @pytest.mark.parametrize(
         ("node", "k", "loss"),
@@ -252,43 +217,57 @@ class TestAdult:
             ((4, 1, 2, 2, 0, 0, 2, 0), 2, 0.186647),
         ],
     )
-    def test_points(
-        self, adult_nodes: dict[str, dict[Node, tuple[int, Fraction]]], node: Node, k: int, loss: float
-    ) -> None:
-        """Closed integer intervals, upper bound clipped to 90, length over 90 - 17: other readings miss these losses."""
+    def test_points(self, adult_nodes: dict[str, NodeValues], node: Node, k: int, loss: float) -> None:
+        """Ages as closed intervals of whole numbers, clipped to 90, length over 90 - 17: half-open ones do not fit."""
         found = adult_nodes["glm"][node]
         assert (found[0], round(float(found[1]), 6)) == (k, loss)
-        assert Point(node, *found) in exhaustive_front(heights_of(adult_nodes["glm"]), adult_nodes["glm"].__getitem__)
+        assert Point(node, *found) in front_of(adult_nodes["glm"])
+
+    def test_half_open_ages_give_another_front(self, adult_rows: list[tuple[str, ...]]) -> None:
+        """The planted fault: a bin of width 3 that loses 3/73 instead of 2/73 misses a point and the losses."""
+        tables = adult_tables()
+
+        def half_open(level: int, span: Interval | None) -> Interval | None:
+            return (span[0], min(span[1] + 1, Fraction(90))) if span is not None and 0 < level < 6 else span
+
+        spans = tables[0].bounds or {}
+        widened = {leaf: [half_open(level, span) for level, span in enumerate(of)] for leaf, of in spans.items()}
+        glm = all_nodes(adult_rows, [LevelTable(tables[0], widened), *tables[1:]], 301)["glm"]
+        assert len(front_of(glm)) == 40
+        assert round(float(glm[4, 1, 2, 2, 0, 0, 2, 0][1]), 6) == 0.188342
 
     @pytest.mark.parametrize(("loss", "nodes", "points"), [("glm", 17920, 41), ("dm", 17920, 32), ("cm", 8960, 8)])
-    def test_fronts(
-        self, adult_nodes: dict[str, dict[Node, tuple[int, Fraction]]], loss: str, nodes: int, points: int
-    ) -> None:
-        lattice = adult_nodes[loss]
-        front = exhaustive_front(heights_of(lattice), lattice.__getitem__)
-        assert (len(lattice), len(front)) == (nodes, points)
+    def test_fronts(self, adult_nodes: dict[str, NodeValues], loss: str, nodes: int, points: int) -> None:
+        front = front_of(adult_nodes[loss])
+        assert (len(adult_nodes[loss]), len(front)) == (nodes, points)
         assert all(one.k > other.k and one.loss > other.loss for one, other in pairwise(front))
 
     @pytest.mark.parametrize(
-        ("loss", "d", "refine", "evaluated", "hits"),
+        ("loss", "refine", "evaluated_and_hits"),  # d = 1, 2, …
         [
-            ("glm", 1, False, 500, 15), ("glm", 2, False, 2078, 34), ("glm", 3, False, 4532, 40),
-            ("glm", 1, True, 516, 17), ("glm", 2, True, 2088, 35), ("glm", 3, True, 4538, 41), ("glm", 4, True, 7336, 41),
-            ("dm", 1, True, 422, 13), ("dm", 2, True, 1391, 22), ("dm", 3, True, 2823, 27), ("dm", 4, True, 5232, 29),
-            ("cm", 1, True, 303, 3), ("cm", 2, True, 923, 3), ("cm", 3, True, 2102, 8), ("cm", 4, True, 3989, 8),
+            ("glm", False, [(500, 15), (2078, 34), (4532, 40), (7334, 40), (10160, 40), (12749, 40)]),
+            ("glm", True, [(516, 17), (2088, 35), (4538, 41), (7336, 41), (10162, 41), (12751, 41)]),
+            ("dm", True, [(422, 13), (1391, 22), (2823, 27), (5232, 29), (8504, 32), (11570, 32)]),
+            ("cm", True, [(303, 3), (923, 3), (2102, 8), (3989, 8)]),
         ],
-    )  # fmt: skip
+    )
     def test_poka(
-        self,
-        adult_nodes: dict[str, dict[Node, tuple[int, Fraction]]],
-        loss: str,
-        d: int,
-        refine: bool,
-        evaluated: int,
-        hits: int,
+        self, adult_nodes: dict[str, NodeValues], loss: str, refine: bool, evaluated_and_hits: list[tuple[int, int]]
     ) -> None:
-        lattice = adult_nodes[loss]
-        result = poka(heights_of(lattice), lattice.__getitem__, d, refine)
-        true = {(p.k, p.loss) for p in exhaustive_front(heights_of(lattice), lattice.__getitem__)}
-        assert len(result.evaluated) == evaluated
-        assert len(true & {(p.k, p.loss) for p in result.nondominated}) == hits
+        nodes = adult_nodes[loss]
+        true = {(point.k, point.loss) for point in front_of(nodes)}
+        seen = []
+        for d in range(1, len(evaluated_and_hits) + 1):
+            result = poka(max(nodes), nodes.__getitem__, d, refine)
+            seen.append((len(result.evaluated), len(true & {(p.k, p.loss) for p in result.nondominated})))
+        assert seen == evaluated_and_hits
+
+    def test_without_suppression(self, adult_rows: list[tuple[str, ...]]) -> None:
+        nodes = all_nodes(adult_rows, adult_tables(), 0, [row[-1] for row in adult_rows])
+        nodes["cm"] = {node[:-1]: value for node, value in nodes["cm"].items() if node[-1] == 1}
+        seen = {}
+        for loss, values in nodes.items():
+            result, front = poka(max(values), values.__getitem__, 3), front_of(values)
+            hits = {(p.k, p.loss) for p in front} & {(p.k, p.loss) for p in result.nondominated}
+            seen[loss] = (len(hits), len(front), len(result.evaluated))
+        assert seen == {"glm": (10, 10, 1070), "dm": (11, 11, 1044), "cm": (4, 5, 512)}

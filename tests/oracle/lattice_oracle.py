@@ -22,9 +22,7 @@ Interval = tuple[Fraction, Fraction]
 class LevelTable(dict[Leaf, list[Any]]):
     """Leaf value → labels g0..gH; numeric: `bounds`, leaf value → closed interval on each level (None: a null leaf)."""
 
-    def __init__(
-        self, levels: Mapping[Leaf, Sequence[Any]], bounds: Mapping[Leaf, list[Interval | None]] | None = None
-    ):
+    def __init__(self, levels: Mapping[Any, Sequence[Any]], bounds: Mapping[Any, list[Interval | None]] | None = None):
         super().__init__({leaf: list(labels) for leaf, labels in levels.items()})
         self.bounds = bounds
 
@@ -70,7 +68,7 @@ def level_table(hierarchy: Any) -> LevelTable:
     return LevelTable(levels, {leaf: [interval(at, code) for at in depth] for code, leaf in enumerate(leaves)})
 
 
-def cell_loss(table: Mapping[Leaf, Sequence[Any]], leaf: Leaf, level: int) -> Fraction:
+def cell_loss(table: Mapping[Any, Sequence[Any]], leaf: Leaf, level: int) -> Fraction:
     """Iyengar's loss of one cell: leaves of the *domain* below the label, or the length of its interval."""
     height = len(table[leaf]) - 1
     bounds = getattr(table, "bounds", None)
@@ -87,7 +85,7 @@ def cell_loss(table: Mapping[Leaf, Sequence[Any]], leaf: Leaf, level: int) -> Fr
 
 def evaluate_node(
     rows: Sequence[tuple[Leaf, ...]],
-    level_tables: Sequence[Mapping[Leaf, Sequence[Any]]],
+    level_tables: Sequence[Mapping[Any, Sequence[Any]]],
     node: Node,
     eta: int | None = None,
     loss: str = "glm",
@@ -111,10 +109,12 @@ def evaluate_node(
         for label, index in members.items()
     }
 
-    def rows_up_to(size: int) -> int:
-        return sum(c.rows for c in classes.values() if c.persons <= size)
-
-    k = min(c.persons for c in classes.values() if rows_up_to(c.persons) > eta)
+    rows_of_size = Counter[int]()
+    for size in classes.values():
+        rows_of_size[size.persons] += size.rows
+    sizes = sorted(rows_of_size)
+    cumulated = itertools.accumulate(rows_of_size[size] for size in sizes)
+    k = next(size for size, rows_so_far in zip(sizes, cumulated, strict=True) if rows_so_far > eta)
     kept = [index for label, index in members.items() if classes[label].persons >= k]
     n_sup = total - sum(map(len, kept))
     if loss == "glm":

@@ -10,13 +10,12 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from anon_spark.columns import is_reserved
-from anon_spark.errors import ConfigurationError, DataError, LimitExceeded, did_you_mean
+from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
 from anon_spark.families.lattice.choice import Choice, choose
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Depth, Poka
-from anon_spark.families.lattice.recoding import LatticeRecoding
+from anon_spark.families.lattice.recoding import Fitted, LatticeRecoding, require_columns
 from anon_spark.families.lattice.scores import Scores
 from anon_spark.metrics.classification import ClassificationError
 from anon_spark.metrics.discernibility import Discernibility
@@ -32,6 +31,12 @@ from anon_spark.primitives.classes.counting import marginals
 from anon_spark.primitives.rounds import Workspace
 
 MOST_NODES = 5_000_000
+WORDS = {
+    "search": ("exact", "poka", "exhaustive"),
+    "loss": ("glm", "dm", "cm"),
+    "nulls": ("value", "suppress"),
+    "on_unseen": ("error", "suppress"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +67,11 @@ class LatticeAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        for name, words in WORDS.items():
+            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
+                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
+        if self.depth not in (None, "best", "worst") and not (isinstance(self.depth, int) and self.depth >= 1):
+            raise ConfigurationError("depth must be a whole number of at least 1, best or worst.")
         KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses k < 2 and the like
         if not 0 <= self.suppression < 1:
             raise ConfigurationError(f"suppression is {self.suppression}: give a share of rows from 0 to below 1.")
@@ -72,6 +82,9 @@ class LatticeAnonymizer:
         named = [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]
         if len(set(named)) < len(named):
             raise ConfigurationError("A column has one role: name each column once.")
+        nullable = [n for n, h in self.quasi_identifiers.items() if isinstance(h, Hierarchy) and h.has_null]
+        if nullable and self.nulls == "suppress":
+            raise ConfigurationError(f"nulls: suppress, but these hierarchies keep nulls: {', '.join(nullable)}.")
 
     def fit(self, df: DataFrame, workspace: Workspace | None = None) -> LatticeRecoding:
         """Search the table's lattice; the recoding keeps the fitted counts only while a given workspace is open."""
@@ -84,8 +97,13 @@ class LatticeAnonymizer:
     def _fit(self, df: DataFrame, workspace: Workspace, keep_counts: bool) -> LatticeRecoding:
         # 1. distinct tuples of leaf codes, with rows (and persons, and class values)
         frequencies = count_tuples(
-            df, self.quasi_identifiers, workspace,
-            nulls=self.nulls, on_unseen=self.on_unseen, class_column=self.class_column, person=self.person,
+            df,
+            self._hierarchies(),
+            workspace,
+            nulls=self.nulls,
+            on_unseen=self.on_unseen,
+            class_column=self.class_column,
+            person=self.person,
         )
         self._refuse_too_few(frequencies)
         lattice = lattice_of(frequencies.hierarchies)
@@ -94,7 +112,8 @@ class LatticeAnonymizer:
         general = GeneralLoss(
             frequencies.rows, tuple(h.weight_total for h in frequencies.hierarchies), marginals(frequencies)
         )
-        scores = Scores(lattice, counting(frequencies, budget, workspace), self._loss(general), self.progress)
+        counts = counting(frequencies, budget, workspace)
+        scores = Scores(lattice, counts, self._loss(general), self.progress)
         # 3. the front
         started = perf_counter()
         front = self._front(scores)
@@ -105,9 +124,7 @@ class LatticeAnonymizer:
         return LatticeRecoding(
             hierarchies={
                 name: fitted.rule if fitted.rule is not None else given
-                for (name, given), fitted in zip(
-                    self.quasi_identifiers.items(), frequencies.hierarchies, strict=True
-                )
+                for (name, given), fitted in zip(self.quasi_identifiers.items(), frequencies.hierarchies, strict=True)
             },
             chosen=chosen,
             points=front,
@@ -119,22 +136,39 @@ class LatticeAnonymizer:
             nulls=self.nulls,
             on_unseen=self.on_unseen,
             search={
-                "name": self.search, "loss": self.loss, "nodes": lattice.size, "evaluated": scores.evaluated,
-                "batches": scores.batches, "seconds": round(seconds, 3), "tuples": frequencies.tuples,
-                "rows": frequencies.rows, "budget": budget, "complete": self.search != "poka",
+                "name": self.search,
+                "loss": self.loss,
+                "nodes": lattice.size,
+                "evaluated": scores.evaluated,
+                "batches": scores.batches,
+                "seconds": round(seconds, 3),
+                "tuples": frequencies.tuples,
+                "rows": frequencies.rows,
+                "budget": budget,
+                "complete": self.search != "poka",
             },
             attributes=[
                 {
-                    "name": name, "level": level, "height": hierarchy.height,
-                    "labels": hierarchy.cardinality(level), "loss": share,
+                    "name": name,
+                    "level": level,
+                    "height": hierarchy.height,
+                    "labels": hierarchy.cardinality(level),
+                    "loss": share,
                 }
                 for name, level, hierarchy, share in zip(
                     self.quasi_identifiers, chosen.node, frequencies.hierarchies, losses, strict=True
                 )
             ],
             warnings=ambiguity_warnings(dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))),
-            frequencies=frequencies if keep_counts else None,
+            fitted=Fitted(frequencies, counts) if keep_counts else None,
         )
+
+    def _hierarchies(self) -> dict[str, Hierarchy | Rule]:
+        """What a rule made stands for the rule: its domain, unlike a level table's, is not the values it was made of."""
+        return {
+            name: given.rule if isinstance(given, Hierarchy) and given.rule is not None else given
+            for name, given in self.quasi_identifiers.items()
+        }
 
     def _front(self, scores: Scores) -> list[Point]:
         if self.search == "exhaustive":
@@ -186,17 +220,6 @@ def lattice_of(hierarchies: Sequence[Hierarchy]) -> Lattice:
             nodes=lattice.size,
         )
     return lattice
-
-
-def require_columns(df: DataFrame, names: Sequence[str]) -> None:
-    """Refuse columns that the table does not have, or that carry our own names."""
-    missing = [name for name in names if name not in df.columns]
-    if missing:
-        hints = "".join(did_you_mean(name, df.columns) for name in missing)
-        raise ConfigurationError(f"Columns not found: {', '.join(missing)}.{hints}", missing=missing)
-    reserved = [name for name in names if is_reserved(name)]
-    if reserved:
-        raise ConfigurationError(f"Reserved column names: {', '.join(reserved)}. Rename them.", reserved=reserved)
 
 
 def ambiguity_warnings(hierarchies: Mapping[str, Hierarchy]) -> list[str]:

@@ -10,19 +10,28 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import PERSON, PREFIX, ROWS, quoted
-from anon_spark.errors import ConfigurationError
-from anon_spark.primitives.recoding import Recoding
+from anon_spark.columns import PERSON, PREFIX, is_reserved, quoted
+from anon_spark.errors import ConfigurationError, did_you_mean
 from anon_spark.model.front import Point
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
-from anon_spark.primitives.classes.arrays import ladder_of
-from anon_spark.primitives.classes.frequencies import Frequencies, code_columns, refuse_unseen
+from anon_spark.primitives.classes import Counting, Frequencies
+from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
-from anon_spark.primitives.generalize import climbed
+from anon_spark.primitives.recoding import Recoding
 
 LABEL = PREFIX + "label"
 SIZE = PREFIX + "size"
+SMALL = PREFIX + "small"
+BROADCAST_CLASSES = 500_000
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What is known of the fitted table while its run is open."""
+
+    frequencies: Frequencies
+    counting: Counting
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class LatticeRecoding(Recoding):
     search: Mapping[str, Any] = field(default_factory=dict)
     attributes: Sequence[Mapping[str, Any]] = ()
     warnings: Sequence[str] = ()
-    frequencies: Frequencies | None = field(default=None, repr=False, compare=False)  # of the fitted table, not saved
+    fitted: Fitted | None = field(default=None, repr=False, compare=False)  # not saved
 
     family = "lattice"
 
@@ -86,37 +95,38 @@ class LatticeRecoding(Recoding):
         Values the hierarchies do not know raise here (or their rows are left out, as `on_unseen` says).
         Cost: one job for the distinct values; then, lazily, one pass for class sizes and one for the rows.
         """
+        require_columns(df, [*self.hierarchies, *self._carried()])
         keyed = with_keys(df, self.hierarchies, self._carried())
         found = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
         if self.on_unseen == "error":
             refuse_unseen(found)
         coded = self._coded(keyed, found)
         members = F.count_distinct(quoted(self.person)) if self.person else F.count(F.lit(1))
-        return self._without(coded, self._small_classes(coded, members)).select(*self._labels())
+        return self._without(coded, self._small_classes(coded, members), found).select(*self._labels())
 
     def staged(self, df: DataFrame) -> DataFrame:
         """The release of the fitted table, with the private person column if persons are counted.
 
         What was learnt in the fit is used again. Cost: one pass over the rows; no action.
         """
-        if self.frequencies is None:
+        if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
-        coded = self._coded(with_keys(df, self.hierarchies, self._carried()), self.frequencies.dictionaries)
-        if self.person is not None:
-            small = self._small_classes(coded, F.count_distinct(quoted(self.person)))
-            return self._without(coded, small).select(*self._labels(), F.col(quoted(self.person)).alias(PERSON))
-        if self.chosen.suppressed == 0:
-            return coded.select(*self._labels())
-        codes, bottom = code_columns(len(self.node)), (0,) * len(self.node)
-        ladder = ladder_of(self.frequencies.hierarchies)
-        tuples = climbed(self.frequencies.frame, codes, ladder, bottom, self.node)
-        return self._without(coded, self._small_classes(tuples, F.sum(ROWS))).select(*self._labels())
+        found = self.fitted.frequencies.dictionaries
+        coded = self._coded(with_keys(df, self.hierarchies, self._carried()), found)
+        if self.chosen.suppressed:
+            small = self.fitted.counting.small_classes(self.node, self.k)
+            if self.chosen.suppressed <= BROADCAST_CLASSES:  # a suppressed class has a row at least
+                small = F.broadcast(small)
+            coded = self._without(coded, small, found)
+        person = [F.col(quoted(self.person)).alias(PERSON)] if self.person is not None else []
+        return coded.select(*self._labels(), *person)
 
     def recoded(self) -> dict[str, tuple[Hierarchy, int]]:
         """Quasi-identifier → (hierarchy, level) as fitted: what an audit recodes the source with."""
-        if self.frequencies is None:
+        if self.fitted is None:
             raise ConfigurationError("recoded() needs the fitted table of this recoding: fit again.")
-        return dict(zip(self.hierarchies, zip(self.frequencies.hierarchies, self.node, strict=True), strict=True))
+        fitted = self.fitted.frequencies.hierarchies
+        return dict(zip(self.hierarchies, zip(fitted, self.node, strict=True), strict=True))
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -182,8 +192,13 @@ class LatticeRecoding(Recoding):
         codes = code_columns(len(self.node))
         return coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) < self.k).select(*codes)
 
-    def _without(self, coded: DataFrame, small: DataFrame) -> DataFrame:
-        return coded.join(small, code_columns(len(self.node)), "left_anti")
+    def _without(self, coded: DataFrame, small: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
+        """Rows whose class is not among the small ones."""
+        cardinalities = [entry.hierarchy.cardinality(level) for entry, level in zip(found, self.node, strict=True)]
+        words = packed(code_columns(len(self.node)), cardinalities)
+        named = small.select(*(word.alias(f"{SMALL}{index}") for index, word in enumerate(words)))
+        same = [word == F.col(f"{SMALL}{index}") for index, word in enumerate(words)]
+        return coded.join(named, same, "left_anti")
 
     def _shown(self, point: Point) -> dict[str, Any]:
         return {
@@ -196,6 +211,33 @@ class LatticeRecoding(Recoding):
 
 
 RECODING = LatticeRecoding
+
+
+def packed(codes: Sequence[str], cardinalities: Sequence[int]) -> list[Column]:
+    """Codes side by side in as few longs as hold them: Spark probes one long much faster than many integers."""
+    words: list[Column] = []
+    free = 0
+    for code, cardinality in zip(codes, cardinalities, strict=True):
+        bits = max(1, (cardinality - 1).bit_length())
+        value = F.col(code).cast("bigint")
+        if bits > free:
+            words.append(value)
+            free = 62 - bits
+        else:
+            words[-1] = F.shiftleft(words[-1], bits).bitwiseOR(value)
+            free -= bits
+    return words
+
+
+def require_columns(df: DataFrame, names: Sequence[str]) -> None:
+    """Refuse columns that the table does not have, or that carry our own names."""
+    missing = [name for name in names if name not in df.columns]
+    if missing:
+        hints = "".join(did_you_mean(name, df.columns) for name in missing)
+        raise ConfigurationError(f"Columns not found: {', '.join(missing)}.{hints}", missing=missing)
+    reserved = [name for name in names if is_reserved(name)]
+    if reserved:
+        raise ConfigurationError(f"Reserved column names: {', '.join(reserved)}. Rename them.", reserved=reserved)
 
 
 def _saved(point: Point) -> list[Any]:

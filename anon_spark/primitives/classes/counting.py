@@ -7,12 +7,12 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import NODE, ROWS, TUPLES
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, evaluate_nodes
+from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, evaluate_nodes, group
 from anon_spark.model.lattice import Node
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.primitives.classes.arrays import TRAVEL_BYTES, ladder_of, load_table, travel_bytes
@@ -20,7 +20,7 @@ from anon_spark.primitives.classes.frequencies import Frequencies, code_columns
 from anon_spark.primitives.rounds import Workspace
 
 DRIVER_WORK = 2**25  # nodes × tuples below which a batch is counted at once where it is: a job would cost more
-TASK_WORK = 2**26
+TASK_WORK = 2**24
 MOST_TASKS = 256
 
 
@@ -30,10 +30,11 @@ class Counting(Protocol):
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
         """Statistics of the nodes, in their order."""
 
+    def small_classes(self, node: Node, k: int) -> DataFrame:
+        """Codes, on the node's levels, of the classes with fewer than k persons (or rows)."""
 
-def counting(
-    frequencies: Frequencies, budget: int, workspace: Workspace, travel_limit: int = TRAVEL_BYTES
-) -> Counting:
+
+def counting(frequencies: Frequencies, budget: int, workspace: Workspace, travel_limit: int = TRAVEL_BYTES) -> Counting:
     """The way of counting that fits the size of the frequency table; results are the same."""
     from anon_spark.primitives.classes.distributed import DistributedCounting
 
@@ -49,9 +50,21 @@ def counting(
 
 
 def marginals(frequencies: Frequencies) -> tuple[tuple[int, ...], ...]:
-    """Per attribute and level, the loss weight of all rows. Cost: one job, one row per code on the driver."""
-    hierarchies = frequencies.hierarchies
-    codes = code_columns(len(hierarchies))
+    """Per attribute and level, the loss weight of all rows. Cost: at most one job, one row per code on the driver."""
+    return tuple(
+        tuple(
+            int(np.dot(by_leaf, hierarchy.weights[level][hierarchy.codes[level]]))
+            for level in range(hierarchy.height + 1)
+        )
+        for by_leaf, hierarchy in zip(_rows_by_leaf(frequencies), frequencies.hierarchies, strict=True)
+    )
+
+
+def _rows_by_leaf(frequencies: Frequencies) -> list[Ints]:
+    """Rows of each leaf of each attribute; the dictionaries know them, unless a policy dropped rows."""
+    if frequencies.dropped_nulls == frequencies.dropped_unseen == 0:
+        return [dictionary.rows_by_leaf() for dictionary in frequencies.dictionaries]
+    codes = code_columns(len(frequencies.hierarchies))
     counts = (
         frequencies.frame.select(F.posexplode(F.array(*codes)).alias("attribute", "code"), ROWS)
         .groupBy("attribute", "code")
@@ -60,17 +73,11 @@ def marginals(frequencies: Frequencies) -> tuple[tuple[int, ...], ...]:
     )
     attribute, code, rows = (np.asarray(counts.column(index).to_numpy()) for index in range(3))
     found = []
-    for position, hierarchy in enumerate(hierarchies):
+    for position, hierarchy in enumerate(frequencies.hierarchies):
         by_leaf = np.zeros(hierarchy.leaf_count, dtype=np.int64)
-        mine = attribute == position
-        by_leaf[code[mine]] = rows[mine]
-        found.append(
-            tuple(
-                int(np.dot(by_leaf, hierarchy.weights[level][hierarchy.codes[level]]))
-                for level in range(hierarchy.height + 1)
-            )
-        )
-    return tuple(found)
+        by_leaf[code[attribute == position]] = rows[attribute == position]
+        found.append(by_leaf)
+    return found
 
 
 class ArrayCounting:
@@ -85,6 +92,15 @@ class ArrayCounting:
             return to_stats(nodes, evaluate_nodes(self._table, self._ladder, nodes, self._budget))
         tasks = min(len(nodes), MOST_TASKS, -(-work // TASK_WORK))
         return to_stats(nodes, self._in_tasks(nodes, max(2, tasks)))
+
+    def small_classes(self, node: Node, k: int) -> DataFrame:
+        grouping = group(self._table, self._ladder, node)
+        small = grouping.representatives[grouping.persons < k]
+        columns = {}
+        for attribute, code in enumerate(code_columns(len(node))):
+            steps = self._ladder.climb(attribute, self._table.base[attribute], node[attribute])
+            columns[code] = pa.array(steps[self._table.codes[attribute][small]], pa.int32())
+        return self._spark.createDataFrame(pa.table(columns))
 
     def _in_tasks(self, nodes: Sequence[Node], tasks: int) -> Ints:
         """Similar nodes share a task, so that they share its roll-ups."""
@@ -117,6 +133,4 @@ class ArrayCounting:
 def to_stats(nodes: Sequence[Node], rows: Ints) -> list[NodeStats]:
     """Rows of the kernel as values."""
     fixed = len(STATS)
-    return [
-        NodeStats.of(node, row[:fixed], row[fixed:]) for node, row in zip(nodes, rows.tolist(), strict=True)
-    ]
+    return [NodeStats.of(node, row[:fixed], row[fixed:]) for node, row in zip(nodes, rows.tolist(), strict=True)]

@@ -74,6 +74,10 @@ class DistributedCounting:
                 found.update((stats.node, stats) for stats in self._by_shuffle(anchor, part))
         return [found[node] for node in nodes]
 
+    def small_classes(self, node: Node, k: int) -> DataFrame:
+        anchor = self._anchors[(0,) * len(node)]
+        return self._classes(anchor, [node]).where(F.col(PERSONS) < k).select(*self._codes)
+
     def _anchor(self, place: Node) -> Anchor:
         if place not in self._anchors:
             below = (anchor for anchor in self._anchors.values() if below_or_equal(anchor.node, place))
@@ -135,7 +139,9 @@ class DistributedCounting:
             _schema([*keys, CLASS], [ROWS, PERSONS, *weights]),
         )
         if not self._class_values:
-            counted = per_value.groupBy(*keys).agg(*_sums([ROWS, PERSONS, *weights])).withColumn("majority", F.col(ROWS))
+            counted = (
+                per_value.groupBy(*keys).agg(*_sums([ROWS, PERSONS, *weights])).withColumn("majority", F.col(ROWS))
+            )
         else:
             by_value = per_value.groupBy(*keys, CLASS).agg(*_sums([ROWS, PERSONS, *weights]))
             counted = by_value.groupBy(*keys).agg(*_sums([ROWS, PERSONS, *weights]), F.max(ROWS).alias("majority"))

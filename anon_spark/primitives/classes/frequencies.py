@@ -69,13 +69,14 @@ def count_tuples(
     raw = workspace.store(keyed.groupBy(*grouped_by).agg(F.count(F.lit(1)).alias(ROWS)), "tuples")
 
     found = dictionaries(raw, hierarchies, nulls, fractions(df, names), F.col(ROWS))
-    if int(found[0].rows.sum()) + found[0].null_rows == 0:
-        raise DataError("The input table is empty: there is nothing to release.", rows=0)
     if on_unseen == "error":
         refuse_unseen(found)
 
     coded = with_codes(raw, found, [0] * len(names), codes)
-    rows, dropped_nulls, dropped_unseen = _account(coded, names, codes)
+    if all(dictionary.is_complete for dictionary in found):
+        rows, dropped_nulls, dropped_unseen = int(found[0].rows.sum()) + found[0].null_rows, 0, 0
+    else:
+        rows, dropped_nulls, dropped_unseen = _account(coded, names, codes)
     if rows == 0:
         raise DataError("The policies for nulls and unseen values drop every row: there is nothing to release.", rows=0)
     kept = coded.where(_all_coded(codes))
@@ -93,9 +94,7 @@ def count_tuples(
         frame, sets, persons = _with_persons(keyed, frame, found, person, workspace)
     frame = workspace.store(frame, "codes")
     tuples = frame.select(*codes).distinct().count() if class_column is not None else frame.count()
-    return Frequencies(
-        tuple(found), frame, sets, tuples, rows, persons, dropped_nulls, dropped_unseen, class_values
-    )
+    return Frequencies(tuple(found), frame, sets, tuples, rows, persons, dropped_nulls, dropped_unseen, class_values)
 
 
 def refuse_unseen(found: Sequence[Dictionary]) -> None:
@@ -137,9 +136,7 @@ def _with_class_codes(kept: DataFrame, class_column: str) -> tuple[DataFrame, in
     values = collect_small(kept.select(CLASS).distinct(), MOST_CLASS_VALUES, what)
     texts = sorted(values.column(CLASS).to_pylist(), key=lambda text: (text is None, text))
     value = PREFIX + "value"
-    lookup = kept.sparkSession.createDataFrame(
-        list(enumerate(texts)), f"{PREFIX}code int, {value} string"
-    )
+    lookup = kept.sparkSession.createDataFrame(list(enumerate(texts)), f"{PREFIX}code int, {value} string")
     joined = kept.join(F.broadcast(lookup), F.col(CLASS).eqNullSafe(F.col(value)))
     return joined.withColumn(CLASS, F.col(PREFIX + "code")).drop(value, PREFIX + "code"), len(texts)
 

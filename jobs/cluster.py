@@ -1,4 +1,4 @@
-"""A real standalone Spark cluster on 127.0.0.1: one master, a few one-core workers, each a process of its own.
+"""A real standalone Spark cluster on 127.0.0.1, for benchmarks and end-to-end tests: a master and one-core workers.
 
 Unlike `local[*]` and `local-cluster`, driver, executors and Python workers share no memory here, so what a job
 forgets to ship, or collects though it should not, shows.

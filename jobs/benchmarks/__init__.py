@@ -1,0 +1,1 @@
+"""What `jobs/benchmark.py` measures, one module per family."""

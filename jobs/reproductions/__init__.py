@@ -1,0 +1,1 @@
+"""The papers' experiments and claims, one module per family."""
