@@ -66,8 +66,12 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     standing = last_release(spark, job.output.table)
     check_run_log(spark, job.output.runs)
     _refuse_touching_places(job, spark, source)
-    digest = hashlib.sha256(f"{config_hash(job)}\n{steps.fingerprint()}".encode()).hexdigest()
-    return Preparation(job, spark, steps, source, standing, digest)
+    return Preparation(job, spark, steps, source, standing, job_digest(job, steps))
+
+
+def job_digest(job: JobSpec, steps: FamilyPipeline) -> str:
+    """What identifies a job in a commit and in the run log: its file and the hierarchies it points to."""
+    return hashlib.sha256(f"{config_hash(job)}\n{steps.fingerprint()}".encode()).hexdigest()
 
 
 def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot) -> None:

@@ -20,7 +20,7 @@ from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViola
 from anon_spark.io.publication import publish
 from anon_spark.io.run_log import RunRow, append_run
 from anon_spark.model.progress import Progress
-from anon_spark.primitives.ordering import key_frame, shuffled
+from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Check, RunReport
 from pipelines.preparation import Preparation, run_key
@@ -89,7 +89,7 @@ def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, p
         # 2. stage, in an order that tells nothing
         order_key = key_frame(prepared.spark, key)
         with trace.timed("release"):
-            staged = workspace.store(shuffled(recoding.staged(source), order_key, steps.published), "release")
+            staged = workspace.store(recoding.staged(source, order_key), "release")
         release = staged.select(*(F.col(quoted(name)) for name in steps.published))
         # 3. audit what was staged, by code of its own
         with trace.timed("audit"):

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from jobs.session import make_session
 
 ROOT = Path(__file__).resolve().parent.parent
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for minutes of small queries: half the CPU of the default
+# for minutes of small queries: half the CPU of the default; room for all code, which is else thrown out and compiled again
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 settings.register_profile(
     "anon-spark",

@@ -123,56 +123,56 @@ def dictionaries(
     ]
 
 
-def dictionary_frame(
-    spark: SparkSession, dictionary: Dictionary, level: int, code: str, label: str | None
-) -> DataFrame:
-    """Rows (key, code on the level, label on the level) of the keys that have a leaf, to be joined in."""
-    hierarchy = dictionary.hierarchy
-    seen = np.flatnonzero(dictionary.leaves != UNSEEN)
-    codes = hierarchy.codes[level][dictionary.leaves[seen]]
-    key_type = pa.int64() if dictionary.key_type == "bigint" else pa.string()
-    columns: dict[str, Any] = {
-        TEXT: pa.array([dictionary.keys[index] for index in seen], key_type),
-        code: pa.array(codes, pa.int32()),
-    }
-    if label is not None:
-        labels = hierarchy.labels[level]
-        columns[label] = pa.array([labels[index] for index in codes], pa.string())
-    return spark.createDataFrame(pa.table(columns))
-
-
 def with_codes(
-    keyed: DataFrame,
-    dictionaries_: Sequence[Dictionary],
-    levels: Sequence[int],
-    codes: Sequence[str],
-    labels: Sequence[str] | None = None,
+    keyed: DataFrame, dictionaries_: Sequence[Dictionary], levels: Sequence[int], codes: Sequence[str]
 ) -> DataFrame:
-    """Append each quasi-identifier's code (and label) on its level; a value without leaf gets a null code.
+    """Append each quasi-identifier's code on its level; a value without leaf gets a null code.
 
     A null is the hierarchy's null leaf if it has one, else null as well.
-    Cost: one broadcast join per column; no action.
+    Cost: one broadcast join per column that is not at its root; no action.
     """
     coded = keyed
-    for position, (dictionary, level) in enumerate(zip(dictionaries_, levels, strict=True)):
-        code = codes[position]
-        label = labels[position] if labels is not None else None
-        if label is not None and level == dictionary.hierarchy.height and dictionary.is_complete:
-            coded = coded.withColumn(code, F.lit(0)).withColumn(label, F.lit("*"))
+    for dictionary, level, code in zip(dictionaries_, levels, codes, strict=True):
+        hierarchy = dictionary.hierarchy
+        if level == hierarchy.height and dictionary.is_complete:
+            coded = coded.withColumn(code, F.lit(0))
             continue
-        frame = dictionary_frame(keyed.sparkSession, dictionary, level, code, label)
-        key = F.col(quoted(dictionary.name))
+        key, frame = F.col(quoted(dictionary.name)), _code_frame(keyed.sparkSession, dictionary, level, code)
         same = key == F.col(TEXT)
         if dictionary.key_type == "string":  # Spark probes a long much faster than a text: hashes meet first
             same = (F.xxhash64(key) == F.xxhash64(TEXT)) & F.coalesce(same, F.lit(False))
         coded = coded.join(F.broadcast(frame), same, "left").drop(TEXT)
-        hierarchy = dictionary.hierarchy
         if hierarchy.has_null:
             null_code = int(hierarchy.codes[level][-1])
             coded = coded.withColumn(code, F.when(key.isNull(), F.lit(null_code)).otherwise(F.col(code)))
-            if label is not None and level == hierarchy.height:
-                coded = coded.withColumn(label, F.when(key.isNull(), F.lit("*")).otherwise(F.col(label)))
     return coded
+
+
+def with_labels(
+    coded: DataFrame, hierarchies: Sequence[Hierarchy], levels: Sequence[int], codes: Sequence[str], names: Sequence[str]
+) -> DataFrame:
+    """Append the label of each code on its level under the names given; the null leaf's label is null.
+
+    Cost: one broadcast join per column; no action.
+    """
+    labelled = coded
+    for hierarchy, level, code, name in zip(hierarchies, levels, codes, names, strict=True):
+        labels = hierarchy.labels[level]
+        table = pa.table({TEXT: pa.array(range(len(labels)), pa.int32()), name: pa.array(labels, pa.string())})
+        frame = coded.sparkSession.createDataFrame(table)
+        labelled = labelled.join(F.broadcast(frame), F.col(code) == F.col(TEXT), "left").drop(TEXT)
+    return labelled
+
+
+def _code_frame(spark: SparkSession, dictionary: Dictionary, level: int, code: str) -> DataFrame:
+    """Rows (key, code on the level) of the keys that have a leaf, to be joined in."""
+    seen = np.flatnonzero(dictionary.leaves != UNSEEN)
+    key_type = pa.int64() if dictionary.key_type == "bigint" else pa.string()
+    columns: dict[str, Any] = {
+        TEXT: pa.array([dictionary.keys[index] for index in seen], key_type),
+        code: pa.array(dictionary.hierarchy.codes[level][dictionary.leaves[seen]], pa.int32()),
+    }
+    return spark.createDataFrame(pa.table(columns))
 
 
 def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:

@@ -17,11 +17,15 @@ def key_frame(spark: SparkSession, key: str) -> DataFrame:
 
 
 def shuffled(release: DataFrame, key: DataFrame, published: Sequence[str]) -> DataFrame:
-    """Redistribute and sort by a hash of the key and the published values.
+    """The release in an order that depends on published content and the key only.
 
-    Guarantee: same rows; the order depends on published content and the key only, so it tells nothing of the source
-    and does not change when a task is retried. Cost: one shuffle and a sort inside partitions.
+    Guarantee: same rows; the order tells nothing of the source and does not change when a task is retried.
+    Cost: one shuffle and a sort inside partitions.
     """
+    return with_order(release, key, published).repartition(ORDER).sortWithinPartitions(ORDER).drop(ORDER)
+
+
+def with_order(release: DataFrame, key: DataFrame, published: Sequence[str]) -> DataFrame:
+    """Append the value that a release is ordered by: a hash of the key and the published values."""
     content = [part for name in published for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
-    ordered = release.crossJoin(F.broadcast(key)).withColumn(ORDER, F.xxhash64(KEY, *content)).drop(KEY)
-    return ordered.repartition(ORDER).sortWithinPartitions(ORDER).drop(ORDER)
+    return release.crossJoin(F.broadcast(key)).withColumn(ORDER, F.xxhash64(KEY, *content)).drop(KEY)

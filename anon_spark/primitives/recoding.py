@@ -27,8 +27,8 @@ class Recoding(ABC):
         """The release of a table, published columns only. It keeps the guarantee only after an audit said so."""
 
     @abstractmethod
-    def staged(self, df: DataFrame) -> DataFrame:
-        """The release of the fitted table, with the private columns that its audit needs."""
+    def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
+        """The release of the fitted table in the order the key gives it, with the private columns its audit needs."""
 
     def evidence(self) -> Mapping[str, DataFrame]:
         """Private frames for the audit, by name."""

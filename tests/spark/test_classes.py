@@ -122,8 +122,8 @@ def test_a_person_with_many_rows_is_one_set_of_tuples(aggregated: dict[str, Freq
     assert max(len(tuples) for tuples in several) > 9
 
 
-def small_classes(twin: KernelCounting, node: Node, k: int) -> list[tuple[int, ...]]:
-    """Codes of the classes of fewer than k persons (or rows), person by person."""
+def large_classes(twin: KernelCounting, node: Node, k: int) -> list[tuple[int, ...]]:
+    """Codes of the classes of at least k persons (or rows), person by person."""
     rows, _, persons = people()
     members: dict[tuple[int, ...], set[int]] = defaultdict(set)
     for at, row in enumerate(rows):
@@ -131,8 +131,8 @@ def small_classes(twin: KernelCounting, node: Node, k: int) -> list[tuple[int, .
         climbs = zip(TREES.values(), node, leaves, strict=True)
         key = tuple(int(tree.codes[level][leaf]) for tree, level, leaf in climbs)
         members[key].add(at if twin.table.persons is None else persons[at])
-    found = sorted(key for key, who in members.items() if len(who) < k)
-    assert found
+    found = sorted(key for key, who in members.items() if len(who) >= k)
+    assert 0 < len(found) < len(members)
     return found
 
 
@@ -148,7 +148,7 @@ def test_counting_on_the_driver_and_in_tasks(
     assert isinstance(way, ArrayCounting)
     expected = twin.evaluate(NODES)
     assert way.evaluate(NODES) == expected
-    assert codes_of(way.small_classes((1, 1, 0), 5)) == small_classes(twin, (1, 1, 0), 5)
+    assert codes_of(way.large_classes((1, 1, 0), 5)) == large_classes(twin, (1, 1, 0), 5)
     monkeypatch.setattr(COUNTING, "DRIVER_WORK", 0)
     monkeypatch.setattr(COUNTING, "TASK_WORK", 200)  # several tasks
     if what == "both":
@@ -169,7 +169,7 @@ def test_distributed_counting(counted: Counted, workspace: Workspace, monkeypatc
     assert all(anchor.arrays is None for anchor in way._anchors.values())
     if what == "both":
         assert list(way._anchors) == [(0, 0, 0), (1, 1, 0)]
-        assert codes_of(way.small_classes((1, 1, 0), 5)) == small_classes(twin, (1, 1, 0), 5)
+        assert codes_of(way.large_classes((1, 1, 0), 5)) == large_classes(twin, (1, 1, 0), 5)
 
 
 def some_roll_ups_travel(

@@ -13,7 +13,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.errors import ConfigurationError
 from anon_spark.io.tables import history
 from anon_spark.model.hierarchy import Hierarchy
 from jobs.cli import main
@@ -172,7 +172,7 @@ def test_no_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert caught.value.code == 2
 
 
-def test_debug_shows_where(town: Town, tmp_path: Path) -> None:
+def test_debug_shows_where(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
         main(["run", f"{tmp_path}/missing.yaml", "--debug"])
 
@@ -268,8 +268,6 @@ def test_plan_refuses_what_a_run_would(poor: Town, capsys: pytest.CaptureFixture
     persons = poor.job_file(**BARE, columns__person="weight", privacy__k=9)  # as if weight said who it is
     assert main(["plan", persons]) == 3
     assert said(capsys) == ["k = 9 is more than the 8 persons of the table. Lower k."]
-    with pytest.raises(DataError):
-        main(["plan", persons, "--debug"])
 
 
 def test_plan_says_what_is_published_already() -> None:

@@ -165,7 +165,7 @@ def test_release_is_every_row_on_its_level_without_small_classes(run: Run, plain
 
 
 def test_staged_release_and_facts_are_the_same(run: Run, source: DataFrame) -> None:
-    assert counted(run.recoding.staged(source)) == counted(run.release)
+    assert counted(run.recoding.staged(source, key_frame(source.sparkSession, "any"))) == counted(run.release)
     recoded = run.recoding.recoded()
     assert {name: level for name, (_, level) in recoded.items()} == run.recoding.levels
     assert [tree.has_null for tree, _ in recoded.values()] == [True, False, True, False]
@@ -345,7 +345,7 @@ def test_a_saved_recoding_recodes_alike_and_holds_no_value_of_the_table(
     assert loaded.content() == run.recoding.content()
     assert counted(loaded.transform(source)) == counted(run.release)
     with pytest.raises(ConfigurationError, match="fit again"):
-        loaded.staged(source)
+        loaded.staged(source, key_frame(spark, "any"))
     text = path.read_text()
     raw = source.toArrow().to_pydict()
     assert "Zqgroup1" in text  # a given hierarchy is kept as it is

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-import pipelines.run
-from anon_spark.errors import ConfigurationError, GuaranteeViolated
+from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice import LatticeRecoding
-from anon_spark.io.publication import publish
 from anon_spark.io.tables import history
 from anon_spark.primitives.ordering import key_frame, shuffled
 from anon_spark.primitives.rounds import Workspace
 from jobs.cli import main
-from pipelines.audit import audit
-from pipelines.preparation import RUN_KEY, prepare
-from pipelines.run import require_all
+from pipelines.families import pipeline_of
+from pipelines.lattice import LatticePipeline
+from pipelines.preparation import RUN_KEY, job_digest, prepare
 from tests.spark.conftest import TEST_KEY, PublishedTown
 from tests.spark.town import CITIES, PUBLISHED, QUASI, ROWS, Town, people
 
@@ -164,39 +162,41 @@ def test_rerun_is_recognised(
     assert page.read_text() == before  # the report of the release that stands keeps its plots
 
     # another k, another version, another hierarchy behind the same file name: another release
-    def recognised(**changes: object) -> bool:
-        return prepare(town.job(**{"input__version": 0} | changes), town.spark).already_published
-
-    assert recognised()
-    assert not recognised(privacy__k=6)
-    assert not recognised(input__version=1)
+    prepared = prepare(town.job(input__version=0), town.spark)
+    assert prepared.already_published
     cities = town.folder / "hierarchies" / "city.csv"
     lines = cities.read_text()
+    digests = {prepared.config_hash, job_digest(town.job(input__version=0, privacy__k=6), prepared.steps)}
     cities.write_text(lines + "Elmwood;South;*\n")
-    assert not recognised()
+    digests.add(job_digest(prepared.job, pipeline_of(prepared.job, None)))
     cities.write_text(lines)
+    assert job_digest(prepared.job, pipeline_of(prepared.job, None)) == prepared.config_hash
+    assert len(digests) == 3
+    for other in digests - {prepared.config_hash}:
+        assert not replace(prepared, config_hash=other).already_published
+    assert not replace(prepared, source=replace(prepared.source, version=1)).already_published
+    assert not replace(prepared, source=replace(prepared.source, table_id="another table")).already_published
     # and what was made with a test key is no release for a run without one
     monkeypatch.delenv(RUN_KEY)
-    assert not recognised()
+    assert not prepared.already_published
 
 
 # --- faults publish nothing
 
 
-def leak_a_row(staged: DataFrame, source: DataFrame) -> DataFrame:
-    return staged.unionByName(source.limit(1).select(*staged.columns))
+def faulty(staged: DataFrame, source: DataFrame) -> DataFrame:
+    """A release that loses a row, shows another one raw, has an identifier, and is in no order."""
+    kept = staged.coalesce(1).where(F.monotonically_increasing_id() > 0)
+    leaked = source.limit(1).select(*staged.columns)
+    return kept.unionByName(leaked).withColumn("name", F.lit("x")).coalesce(1)
 
 
-def lose_a_row(staged: DataFrame, source: DataFrame) -> DataFrame:
-    return staged.coalesce(1).where(F.monotonically_increasing_id() > 0)
-
-
-def keep_identifiers(staged: DataFrame, source: DataFrame) -> DataFrame:
-    return staged.withColumn("name", F.lit("x"))
-
-
-def keep_order(staged: DataFrame, source: DataFrame) -> DataFrame:
-    return staged.coalesce(1)
+FAULTS = (  # each is told by the check that is there for it
+    "columns: FAILED. 1 columns are identifiers: name.",
+    "3-anonymity: FAILED. 1 of 3 classes have fewer than 3 rows (1 of 50 rows, smallest class 1).",
+    "truthfulness: FAILED. 1 of 3 classes have no source row that recodes to them. 1 of 3 classes are published only in part.",
+    "row order: FAILED. ",
+)
 
 
 @pytest.fixture(scope="module")
@@ -212,17 +212,15 @@ def test_failed_audit_publishes_nothing(
     victim: Town, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows, original = len(victim.runs), LatticeRecoding.staged
-    monkeypatch.setattr(LatticeRecoding, "staged", lambda self, df: leak_a_row(original(self, df), df))
+    monkeypatch.setattr(LatticeRecoding, "staged", lambda self, df, key: faulty(original(self, df, key), df))
+    monkeypatch.setattr(LatticePipeline, "published", property(lambda self: ["city", "disease", "name"]))
 
     code = main(["run", victim.job_file(**BARE), "--quiet"])
 
     assert code == 3
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
-    assert line.startswith(
-        "anon-spark: The audit refused the release, nothing was published. "
-        "3-anonymity: FAILED. 1 of 3 classes have fewer than 3 rows (1 of 51 rows, smallest class 1). truthfulness: FAILED. "
-    )
+    assert line.startswith("anon-spark: The audit refused the release, nothing was published. " + " ".join(FAULTS))
     assert shown.out == ""
     assert victim.versions == 1
     (row,) = victim.runs[rows:]
@@ -234,47 +232,24 @@ def test_failed_audit_publishes_nothing(
     assert not {value for value in (*CITIES, "Inhabitant", "asthma") if value in line + page.read_text() + repr(row)}
 
 
-def test_every_fault_is_caught(victim: Town, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = prepare(victim.job(**BARE), victim.spark)
-    steps, source, key = prepared.steps, prepared.source.frame, key_frame(victim.spark, "any key")
-    with Workspace(victim.spark, str(workdir)) as workspace:
-        recoding = steps.fit(source, workspace, None)
-
-        def failed(fault: Callable[[DataFrame, DataFrame], DataFrame], published: list[str], shuffle: bool = True) -> list[str]:
-            monkeypatch.setattr(type(steps), "published", property(lambda _: published))
-            staged = fault(recoding.staged(source), source)
-            stored = workspace.store(shuffled(staged, key, published) if shuffle else staged, fault.__name__)
-            verdicts, _ = steps.verify(source, stored, recoding, key, workspace)
-            with pytest.raises(GuaranteeViolated) as caught:
-                require_all(verdicts)
-            return list(caught.value.facts["checks"])
-
-        asked = ["city", "disease"]
-        assert failed(lose_a_row, asked) == ["truthfulness", "row accounting"]
-        assert failed(keep_identifiers, [*asked, "name"]) == ["columns"]
-        assert failed(keep_order, asked, shuffle=False) == ["row order"]
-
-
-def test_interrupted_publication_keeps_the_old_release(
+def test_text_of_an_unexpected_error_is_not_kept(
     victim: Town, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(release: DataFrame, *arguments: Any) -> int:
-        """A write that fails in the middle, with a value of a record in the text of the error."""
-        return publish(release.withColumn("city", F.expr("cast(disease AS int)")), *arguments)
+    def broken(self: LatticePipeline, df: DataFrame, workspace: Workspace, progress: object) -> None:
+        workspace.store(df.limit(1), "raw")
+        df.select(F.expr("cast(disease AS int)")).collect()  # Spark writes the value that it could not cast
 
     rows = len(victim.runs)
-    monkeypatch.setattr(pipelines.run, "publish", broken)
+    monkeypatch.setattr(LatticePipeline, "fit", broken)
 
     assert main(["run", victim.job_file(**BARE), "--quiet"]) == 1
 
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"anon-spark: unexpected (\w+) ?[\w.]*\. Run again with --debug to see where\.", line)
-    assert victim.versions == 1
+    assert line == "anon-spark: unexpected NumberFormatException CAST_INVALID_INPUT. Run again with --debug to see where."
     (row,) = victim.runs[rows:]
-    assert re.fullmatch(r"Unexpected \w+; its text may hold values and is not kept\.", row.message)
     assert (row.status, row.output_version) == ("failed", None)
+    assert row.message == "Unexpected NumberFormatException; its text may hold values and is not kept."
     assert list((victim.folder / "work").iterdir()) == []
-    assert not {value for value in ("asthma", "migraine", "none'") if value in line + repr(row)}
 
 
 # --- persons, policies and dependencies
@@ -306,21 +281,17 @@ def test_persons_policies_and_dependencies(households: Town) -> None:
     # a release by rows, in which the twenty rows of one person look like a class: the audit is not taken in
     source = spark.read.format("delta").load(job.input.table)
     by_rows = source.select("city", "disease", "city_code").where(F.col("city").isin(*CITIES))
-    publish(by_rows, job.output.table, {"run_id": "by rows", "input_version": 0, "levels": {"city": 0}}, rows=60)
-    failed = [verdict for verdict in audit(job, spark) if not verdict.passed]
-    assert [str(verdict) for verdict in failed] == [
+    verdicts = pipeline_of(job, spark).verify_published(source, by_rows, {"levels": {"city": 0}})
+    assert [str(verdict) for verdict in verdicts if not verdict.passed] == [
         "3-anonymity: FAILED. 1 of 4 classes have fewer than 3 persons (20 of 60 rows, smallest class 1)."
     ]
 
     # nor is the search: counting persons, Bexley is not published apart from its region
     report = households.run(**changes)
-    assert (report.output_version, report.for_release) == (1, True)
+    assert (report.output_version, report.for_release) == (0, True)
     assert {row.city for row in households.release.collect()} == {"North", "South"}
     assert households.release.columns == ["city", "disease", "city_code"]
     assert "all 2 classes have at least 3 persons" in next(c.detail for c in report.checks if c.name == "3-anonymity")
-    assert [verdict.passed for verdict in audit(job, spark)] == [True] * 6
-    before = spark.read.format("delta").option("versionAsOf", 0).load(job.output.table)
-    assert before.where("city = 'Bexley'").count() == 20  # earlier versions stay readable
 
     # what policies left out is counted apart from suppression
     assert dict(report.accounting) == {

@@ -160,7 +160,7 @@ class LatticeAnonymizer:
                 )
             ],
             warnings=ambiguity_warnings(dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))),
-            fitted=Fitted(frequencies, counts) if keep_counts else None,
+            fitted=Fitted(frequencies, counts, workspace) if keep_counts else None,
         )
 
     def _hierarchies(self) -> dict[str, Hierarchy | Rule]:

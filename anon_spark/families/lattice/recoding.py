@@ -10,20 +10,21 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import PERSON, PREFIX, is_reserved, quoted
+from anon_spark.columns import ORDER, PERSON, PREFIX, is_reserved, quoted
 from anon_spark.errors import ConfigurationError, did_you_mean
 from anon_spark.model.front import Point
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
 from anon_spark.primitives.classes import Counting, Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
-from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
+from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys, with_labels
+from anon_spark.primitives.ordering import with_order
 from anon_spark.primitives.recoding import Recoding
+from anon_spark.primitives.rounds import Workspace
 
-LABEL = PREFIX + "label"
 SIZE = PREFIX + "size"
-SMALL = PREFIX + "small"
-BROADCAST_CLASSES = 500_000
+WORD = PREFIX + "word"  # the number of a class, in one long or more
+BROADCAST_CLASSES = 100_000
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Fitted:
 
     frequencies: Frequencies
     counting: Counting
+    workspace: Workspace
 
 
 @dataclass(frozen=True)
@@ -101,25 +103,38 @@ class LatticeRecoding(Recoding):
         if self.on_unseen == "error":
             refuse_unseen(found)
         coded = self._coded(keyed, found)
+        codes = code_columns(len(found))
         members = F.count_distinct(quoted(self.person)) if self.person else F.count(F.lit(1))
-        return self._without(coded, self._small_classes(coded, members), found).select(*self._labels())
+        large = coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) >= self.k).select(*codes)
+        words = self._words(found)
+        classes = self._class_labels(large, words, [entry.hierarchy for entry in found])
+        return self._numbered(coded, words).join(classes, _keys(words)).select(*self._published())
 
-    def staged(self, df: DataFrame) -> DataFrame:
-        """The release of the fitted table, with the private person column if persons are counted.
+    def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
+        """The release of the fitted table in its final order, with the private person column if persons are counted.
 
-        What was learnt in the fit is used again. Cost: one pass over the rows; no action.
+        Rows of classes that stay are joined with the class's labels; rows of small classes find none. Where the classes
+        can be broadcast, only a class's number travels through the shuffle and its labels are put back afterwards.
+        Cost: one pass over the rows and one shuffle of them; one small job for the classes.
         """
         if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
-        found = self.fitted.frequencies.dictionaries
-        coded = self._coded(with_keys(df, self.hierarchies, self._carried()), found)
-        if self.chosen.suppressed:
-            small = self.fitted.counting.small_classes(self.node, self.k)
-            if self.chosen.suppressed <= BROADCAST_CLASSES:  # a suppressed class has a row at least
-                small = F.broadcast(small)
-            coded = self._without(coded, small, found)
+        found, words = self.fitted.frequencies.dictionaries, self._words(self.fitted.frequencies.dictionaries)
+        large = self.fitted.counting.large_classes(self.node, self.k)
+        labels = self._class_labels(large, words, self.fitted.frequencies.hierarchies)
+        classes = self.fitted.workspace.store(labels, "release-classes")
+        if self.chosen.classes <= BROADCAST_CLASSES:
+            classes = F.broadcast(classes)
+        rows = self._numbered(self._coded(with_keys(df, self.hierarchies, self._carried()), found), words)
+        ordered = with_order(rows.join(classes, _keys(words)), key, self.published)
+        if self.chosen.classes <= BROADCAST_CLASSES:
+            narrow = ordered.select(*_keys(words), *map(quoted, self._carried()), ORDER)
+            spread = narrow.repartition(ORDER).join(classes, _keys(words))  # Spark drops a sort before a join
+        else:
+            spread = ordered.repartition(ORDER)
+        released = spread.sortWithinPartitions(ORDER)
         person = [F.col(quoted(self.person)).alias(PERSON)] if self.person is not None else []
-        return coded.select(*self._labels(), *person)
+        return released.select(*self._published(), *person)
 
     def recoded(self) -> dict[str, tuple[Hierarchy, int]]:
         """Quasi-identifier → (hierarchy, level) as fitted: what an audit recodes the source with."""
@@ -177,28 +192,27 @@ class LatticeRecoding(Recoding):
     def _carried(self) -> list[str]:
         return [*self.sensitive, *self.keep, *([self.person] if self.person else [])]
 
-    def _labels(self) -> list[Column]:
-        """The published columns: labels under the names of the quasi-identifiers, the others as they are."""
-        labels = [F.col(f"{LABEL}{index}").alias(name) for index, name in enumerate(self.hierarchies)]
-        return [*labels, *(F.col(quoted(name)) for name in (*self.sensitive, *self.keep))]
+    def _published(self) -> list[Column]:
+        return [F.col(quoted(name)) for name in self.published]
 
     def _coded(self, keyed: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
-        """Rows with code and label on the chosen levels; rows that a policy drops are gone."""
+        """Rows with codes on the chosen levels; rows that a policy drops are gone."""
         codes = code_columns(len(found))
-        coded = with_codes(keyed, found, self.node, codes, [f"{LABEL}{index}" for index in range(len(found))])
-        return coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
+        return with_codes(keyed, found, self.node, codes).where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
 
-    def _small_classes(self, coded: DataFrame, members: Column) -> DataFrame:
-        codes = code_columns(len(self.node))
-        return coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) < self.k).select(*codes)
-
-    def _without(self, coded: DataFrame, small: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
-        """Rows whose class is not among the small ones."""
+    def _words(self, found: Sequence[Dictionary]) -> list[Column]:
         cardinalities = [entry.hierarchy.cardinality(level) for entry, level in zip(found, self.node, strict=True)]
-        words = packed(code_columns(len(self.node)), cardinalities)
-        named = small.select(*(word.alias(f"{SMALL}{index}") for index, word in enumerate(words)))
-        same = [word == F.col(f"{SMALL}{index}") for index, word in enumerate(words)]
-        return coded.join(named, same, "left_anti")
+        return packed(code_columns(len(self.node)), cardinalities)
+
+    def _numbered(self, coded: DataFrame, words: Sequence[Column]) -> DataFrame:
+        """The columns that are carried over, and the number of the class."""
+        return coded.select(*_named(words), *map(quoted, self._carried()))
+
+    def _class_labels(self, large: DataFrame, words: Sequence[Column], hierarchies: Sequence[Hierarchy]) -> DataFrame:
+        """The number and the labels of each class."""
+        names = list(self.hierarchies)
+        labelled = with_labels(large, hierarchies, self.node, code_columns(len(names)), names)
+        return labelled.select(*_named(words), *map(quoted, names))
 
     def _shown(self, point: Point) -> dict[str, Any]:
         return {
@@ -211,6 +225,14 @@ class LatticeRecoding(Recoding):
 
 
 RECODING = LatticeRecoding
+
+
+def _keys(words: Sequence[Column]) -> list[str]:
+    return [f"{WORD}{index}" for index in range(len(words))]
+
+
+def _named(words: Sequence[Column]) -> list[Column]:
+    return [word.alias(name) for word, name in zip(words, _keys(words), strict=True)]
 
 
 def packed(codes: Sequence[str], cardinalities: Sequence[int]) -> list[Column]:

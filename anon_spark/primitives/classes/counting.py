@@ -30,8 +30,8 @@ class Counting(Protocol):
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
         """Statistics of the nodes, in their order."""
 
-    def small_classes(self, node: Node, k: int) -> DataFrame:
-        """Codes, on the node's levels, of the classes with fewer than k persons (or rows)."""
+    def large_classes(self, node: Node, k: int) -> DataFrame:
+        """Codes, on the node's levels, of the classes with at least k persons (or rows)."""
 
 
 def counting(frequencies: Frequencies, budget: int, workspace: Workspace, travel_limit: int = TRAVEL_BYTES) -> Counting:
@@ -93,13 +93,13 @@ class ArrayCounting:
         tasks = min(len(nodes), MOST_TASKS, -(-work // TASK_WORK))
         return to_stats(nodes, self._in_tasks(nodes, max(2, tasks)))
 
-    def small_classes(self, node: Node, k: int) -> DataFrame:
+    def large_classes(self, node: Node, k: int) -> DataFrame:
         grouping = group(self._table, self._ladder, node)
-        small = grouping.representatives[grouping.persons < k]
+        large = grouping.representatives[grouping.persons >= k]
         columns = {}
         for attribute, code in enumerate(code_columns(len(node))):
             steps = self._ladder.climb(attribute, self._table.base[attribute], node[attribute])
-            columns[code] = pa.array(steps[self._table.codes[attribute][small]], pa.int32())
+            columns[code] = pa.array(steps[self._table.codes[attribute][large]], pa.int32())
         return self._spark.createDataFrame(pa.table(columns))
 
     def _in_tasks(self, nodes: Sequence[Node], tasks: int) -> Ints:

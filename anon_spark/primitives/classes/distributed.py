@@ -74,9 +74,9 @@ class DistributedCounting:
                 found.update((stats.node, stats) for stats in self._by_shuffle(anchor, part))
         return [found[node] for node in nodes]
 
-    def small_classes(self, node: Node, k: int) -> DataFrame:
+    def large_classes(self, node: Node, k: int) -> DataFrame:
         anchor = self._anchors[(0,) * len(node)]
-        return self._classes(anchor, [node]).where(F.col(PERSONS) < k).select(*self._codes)
+        return self._classes(anchor, [node]).where(F.col(PERSONS) >= k).select(*self._codes)
 
     def _anchor(self, place: Node) -> Anchor:
         if place not in self._anchors:
