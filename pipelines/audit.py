@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from anon_spark.audit import Verdict
-from anon_spark.config import InputSpec, JobSpec
+from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.publication import Published, standing_release
-from anon_spark.io.tables import read_snapshot
+from anon_spark.io.tables import read_snapshot, read_version
 from pipelines.families import pipeline_of
 
 
@@ -23,7 +23,7 @@ def audit(job: JobSpec, spark: SparkSession) -> Sequence[Verdict]:
     version = standing.metadata.get("input_version")
     source = read_snapshot(spark, job.input.model_copy(update={"version": version}))
     steps.check_columns(source.frame)
-    release = read_snapshot(spark, InputSpec(table=job.output.table, version=standing.latest)).frame
+    release = read_version(spark, job.output.table, standing.latest)
     return [_untouched(standing), *steps.verify_published(source.frame, release, standing.metadata)]
 
 

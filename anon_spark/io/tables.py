@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,15 +51,20 @@ def read_snapshot(spark: SparkSession, spec: InputSpec) -> Snapshot:
         )
     latest = int(newest[0]["version"])
     version = latest if spec.version is None else spec.version
-    reader = spark.read.format("delta").options(**spec.options).option("versionAsOf", str(version))
     try:
-        frame = reader.load(spec.table) if is_path(spec.table) else reader.table(sql_name(spec.table))
+        frame = read_version(spark, spec.table, version, spec.options)
         frame.schema  # noqa: B018
     except Exception as error:
         raise ConfigurationError(
             f"input.version: version {version} of {spec.table} cannot be read; the latest is {latest}."
         ) from error
     return Snapshot(frame, spec.table, version, str(detail["id"]), str(detail["location"]))
+
+
+def read_version(spark: SparkSession, table: str, version: int, options: Mapping[str, str] | None = None) -> DataFrame:
+    """A Delta table as it was at one version, lazily."""
+    reader = spark.read.format("delta").options(**options or {}).option("versionAsOf", str(version))
+    return reader.load(table) if is_path(table) else reader.table(sql_name(table))
 
 
 def delta_detail(spark: SparkSession, table: str) -> dict[str, Any] | None:

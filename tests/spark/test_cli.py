@@ -18,7 +18,7 @@ from anon_spark.io.tables import history
 from anon_spark.model.hierarchy import Hierarchy
 from jobs.cli import main
 from pipelines.plan import Plan
-from tests.spark.conftest import PublishedTown
+from tests.spark.conftest import ASKED, PublishedTown
 from tests.spark.town import CITIES, LEVEL_TABLES, REMOVED, Town, people
 
 QUASI = "columns.quasi_identifiers"
@@ -191,7 +191,6 @@ def test_texts_of_query_errors_are_not_logged(town: Town, capfd: pytest.CaptureF
 
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
     "empty table": ({"input__version": 1}, "The input table is empty: there is nothing to release."),
-    "k larger than the table": ({"privacy__k": 21}, "k = 21 is more than the 20 rows of the table. Lower k."),
     "unseen values": (
         {"columns__quasi_identifiers": {"city": {"levels": "hierarchies/some.csv"}}},
         "Values that the hierarchies do not know: city: 1 values in 5 rows. Complete the hierarchy, or set on_unseen: suppress.",
@@ -265,6 +264,8 @@ def test_plan_refuses_what_a_run_would(poor: Town, capsys: pytest.CaptureFixture
     assert said(capsys) == [message]
     assert poor.listing() == before
 
+    assert main(["plan", poor.job_file(**BARE, privacy__k=21)]) == 3  # a run of this kind: see tests/e2e
+    assert said(capsys) == ["k = 21 is more than the 20 rows of the table. Lower k."]
     persons = poor.job_file(**BARE, columns__person="weight", privacy__k=9)  # as if weight said who it is
     assert main(["plan", persons]) == 3
     assert said(capsys) == ["k = 9 is more than the 8 persons of the table. Lower k."]
@@ -288,7 +289,7 @@ def test_plan_says_what_is_published_already() -> None:
 
 def test_audit_verifies_what_stands(published: PublishedTown, capsys: pytest.CaptureFixture[str]) -> None:
     town = published.town
-    file = town.job_file(input__version=0)
+    file = town.job_file(**ASKED)
     before = town.listing()
 
     assert main(["audit", file]) == 0
@@ -297,7 +298,8 @@ def test_audit_verifies_what_stands(published: PublishedTown, capsys: pytest.Cap
     assert [re.sub(r"\. .*", ".", line.strip()) for line in lines] == [
         "publication: passed.",
         "columns: passed.",
-        "5-anonymity: passed.",
+        "5-anonymity: passed.",  # of rows, in the release
+        "5-anonymity: passed.",  # of persons, in the rows it was made from
         "truthfulness: passed.",
         "row accounting: passed.",
         f"verified: {town.folder}/release",
@@ -319,13 +321,13 @@ def test_audit_detects_tampering(published: PublishedTown, tmp_path: Path, capsy
         """The checks that fail once the release was replaced by `frame`."""
         kept = town.spark.createDataFrame(frame.toArrow())  # not read while it is overwritten
         kept.write.format("delta").mode("overwrite").options(overwriteSchema="true", **options).save(place)
-        assert main(["audit", town.job_file(privacy__k=k)]) == 3
+        assert main(["audit", town.job_file(**ASKED, privacy__k=k)]) == 3
         shown = capsys.readouterr()
         assert len(shown.err.splitlines()) == 1 and not {value for value in VALUES if value in shown.err + shown.out}
         return [line.split(":")[0].strip() for line in shown.out.splitlines() if "FAILED" in line]
 
     # who forges the commit is caught by the content; k is what the job asks for, not what the release says of itself
-    assert faults(changed, 150, userMetadata=metadata) == ["150-anonymity", "truthfulness"]
+    assert faults(changed, 150, userMetadata=metadata) == ["150-anonymity", "150-anonymity", "truthfulness"]
     assert faults(changed.drop("city"), 5) == ["publication", "columns"]
     assert town.versions == 3  # it was only looked at
 

@@ -21,7 +21,7 @@ from anon_spark.config import HierarchySpec, InputSpec
 from anon_spark.errors import AnonSparkError, ConfigurationError, HierarchyError, LimitExceeded
 from anon_spark.io import publication
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
-from anon_spark.io.publication import last_release, publish, standing_release
+from anon_spark.io.publication import Published, last_release, publish, standing_release
 from anon_spark.io.run_log import SCHEMA, RunRow, append_run, check_run_log
 from anon_spark.io.tables import history, location_of, read_snapshot, sql_name
 from anon_spark.model.hierarchy import Hierarchy
@@ -148,15 +148,27 @@ def test_publication_by_path(spark: SparkSession, tmp_path: Path) -> None:
     assert (first.count(), first.schema["id"].dataType.simpleString()) == (3, "bigint")
     assert json.loads(history(spark, table, 2)[1]["userMetadata"]) == {"anon_spark": METADATA}
 
-    # maintenance is no change, a write by somebody else is one: a run would not replace it
-    spark.sql(f"ALTER TABLE {sql_name(table)} SET TBLPROPERTIES ('town.note' = 'kept')")
-    standing = last_release(spark, table)
-    assert standing is not None and (standing.version, standing.latest) == (1, 2)
-    numbers(spark, 1).selectExpr("cast(id as string) as id").write.format("delta").mode("append").save(table)
+
+
+def test_maintenance_is_no_change(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = json.dumps({"anon_spark": METADATA})
+    commits = [("SET TBLPROPERTIES", None), ("VACUUM END", None), ("VACUUM START", None), ("OPTIMIZE", None), ("WRITE", ours)]
+
+    def known(*_: object) -> list[dict[str, Any]]:
+        numbered = enumerate(reversed(commits))
+        return [{"version": at, "operation": what, "userMetadata": said} for at, (what, said) in numbered][::-1]
+
+    monkeypatch.setattr(publication, "history", known)
+    standing = last_release(spark, "town.release")
+    assert standing is not None and (standing.version, standing.latest, standing.changes) == (0, 4, ())
+
+    commits.insert(2, ("DELETE", "by hand"))  # somebody changed what was published: a run does not replace that
     with pytest.raises(ConfigurationError, match=r"was changed by others since it was published \(1 commits\)"):
-        last_release(spark, table)
-    changed = standing_release(spark, table)
-    assert changed is not None and (changed.version, changed.latest, changed.changes) == (1, 3, ("WRITE",))
+        last_release(spark, "town.release")
+    changed = standing_release(spark, "town.release")
+    assert changed is not None and (changed.version, changed.latest, changed.changes) == (0, 5, ("DELETE",))
+    commits.insert(0, ("WRITE", ours))  # published again
+    assert last_release(spark, "town.release") == Published(6, METADATA, 6, ())
 
 
 def test_publication_by_catalog_name(spark: SparkSession, catalog: str) -> None:

@@ -25,7 +25,6 @@ LEVEL_TABLES = {
     "sex": ["f;*", "m;*"],
 }
 QUASI = ["age", "sex", "city"]
-PUBLISHED = [*QUASI, "disease", "weight"]
 JOB: dict[str, Any] = {
     "anon_spark": 1,
     "family": "lattice",
@@ -61,6 +60,20 @@ def people(rows: int = ROWS, **columns: list[Any]) -> pa.Table:
         "weight": [100 + number % 8 for number in numbers],
     }
     return pa.table(content | columns)
+
+
+def crowded() -> pa.Table:
+    """Townspeople of whom one, the only one in Dunmore, has thirty rows; nine rows are without a known city.
+
+    `city_code` gives the city back.
+    """
+    table = people()
+    city: list[str | None] = ["Carden" if name == "Dunmore" else name for name in table.column("city").to_pylist()]
+    city[150:180] = ["Dunmore"] * 30
+    city[190:199] = [None] * 5 + ["Atlantis"] * 4
+    person = [7150 if 150 <= number < 180 else 7000 + number for number in range(ROWS)]
+    code = [len(name) * 100 + ord(name[0]) if name else None for name in city]
+    return people(city=city, person_id=person, city_code=code)
 
 
 @dataclass(frozen=True)
@@ -100,7 +113,7 @@ class Town:
             if value is REMOVED:
                 del place[last]
             else:
-                place[last] = value
+                place[last] = copy.deepcopy(value)
         file = self.folder / "job.yaml"
         file.write_text(yaml.safe_dump(job, sort_keys=False), encoding="utf-8")
         return str(file)
