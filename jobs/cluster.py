@@ -45,7 +45,7 @@ class Cluster:
     logs: Path  # master.log, worker-0.log, ...; executors' own below work-0, work-1, ...
 
     def submit(
-        self, script: Path, *arguments: str, conf: Mapping[str, str] | None = None, timeout: float = 120
+        self, script: Path, *arguments: str, conf: Mapping[str, str] | None = None, timeout: float = 600
     ) -> Submitted:
         """Run `spark-submit script arguments` on this cluster, with Delta's jars; its driver has 1g unless told."""
         settings = {
