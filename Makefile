@@ -6,6 +6,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.anon-spark-ready
 PYTEST_ARGS ?=
+# two processes, each with one Spark session; a file's tests stay together and share its fixtures
+PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test lint pytest setup clean
 
@@ -20,7 +22,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 pytest: $(READY)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 setup: $(READY)
 

@@ -1,4 +1,4 @@
-"""One Spark session for the whole suite, an event log to search for escaped values, and the path to real data."""
+"""One Spark session per test process, an event log to search for escaped values, and the path to real data."""
 
 from __future__ import annotations
 
