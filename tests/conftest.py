@@ -97,6 +97,9 @@ def spark(session_folder: Path) -> Iterator[SparkSession]:
             "spark.driver.memory": "2g",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
+            # a fifth of the suite went into compiling queries that run once; the end-to-end tests run them compiled
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.sql.warehouse.dir": str(session_folder / "warehouse"),
             "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -Dderby.system.home={session_folder / 'derby'}",
             "spark.eventLog.enabled": "true",
