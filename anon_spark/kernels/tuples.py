@@ -107,7 +107,7 @@ class Grouping:
 
 def group(table: TupleTable, ladder: Ladder, node: Node) -> Grouping:
     """Classes of the tuples generalized to the node (which lies above the table's base)."""
-    inverse, representatives = _class_of_tuples(table, ladder, node)
+    inverse, representatives = class_of_tuples(table, ladder, node)
     classes = representatives.size
     rows = sum_by_class(table.rows, inverse, classes)
     persons = rows
@@ -195,7 +195,7 @@ def halves(levels: Ints, members: NDArray[np.intp], ladder: Ladder) -> list[NDAr
     return [members[~upper], members[upper]]
 
 
-def _class_of_tuples(table: TupleTable, ladder: Ladder, node: Node) -> tuple[Codes, Codes]:
+def class_of_tuples(table: TupleTable, ladder: Ladder, node: Node) -> tuple[Codes, Codes]:
     """Group in segments of attributes whose keys fit 62 bits; almost always there is one segment."""
     keys = np.zeros(table.size, dtype=np.int64)
     span = 1

@@ -1,0 +1,1 @@
+"""k-anonymity by local recoding: minimum-spanning-tree partitioning (MSTK)."""

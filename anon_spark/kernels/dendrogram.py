@@ -1,0 +1,241 @@
+"""The spanning tree as a single-linkage dendrogram, and MSTK's recursive cut as one walk over it.
+
+Removing all edges heavier than a threshold leaves the largest dendrogram nodes that are no heavier, whatever tree was
+built; so the cut depends on weights only, never on ties.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.compiled import compiled
+from anon_spark.kernels.spanning import Edges
+
+
+class Leaves(NamedTuple):
+    """What the walk must know of each leaf: its rows, and number, sum and sum of squares of the edges inside it.
+
+    `values`: up to l distinct sensitive values (codes from 0, else -1) as an array leaves × columns × l; a width of 0
+    when none is asked for.
+    """
+
+    rows: Ints
+    edges: Ints
+    total: Ints
+    squares: Ints
+    values: Codes
+
+
+class Dendrogram(NamedTuple):
+    """Leaves 0 … n-1, then one node per edge; the same sums as for leaves, and the leaves of each node as an interval.
+
+    `order` lists the leaves so that those of a node are order[first[node] : last[node]].
+    """
+
+    left: Codes
+    right: Codes
+    weight: Ints  # 0 for leaves
+    sums: Leaves
+    first: Ints
+    last: Ints
+    order: Codes
+    roots: Codes
+
+
+class Groups(NamedTuple):
+    """Where the walk ended: nodes large enough (`kept`) and nodes that must be merged with others (`small`)."""
+
+    kept: Ints
+    small: Ints
+    identical: int  # of `kept`: larger than 2k - 1 because all their tuples are equal
+
+
+def dendrogram(leaves: Leaves, edges: Edges) -> Dendrogram:
+    """Build from edges by ascending weight; a forest has several roots. Cost: linear, times l with sensitive values."""
+    left, right, weight, rows, counts, total, squares, values, roots = link(*leaves, *edges)
+    first, last, order = lay_out(leaves.rows.size, left, right, roots)
+    sums = Leaves(rows, counts, total, squares, values)
+    return Dendrogram(left, right, weight, sums, first, last, order, roots)
+
+
+def inconsistent(weight: int, edges: int, total: int, squares: int) -> bool:
+    """Whether a weight lies above mean + sample standard deviation, decided in integers."""
+    above = edges * weight - total
+    return above > 0 and above * above * (edges - 1) > edges * (edges * squares - total * total)
+
+
+def threshold(heaviest: int, edges: int, total: int, squares: int) -> int:
+    """The greatest weight that stays when a tree is cut: below the inconsistent ones, else below the heaviest."""
+    if not inconsistent(heaviest, edges, total, squares):
+        return heaviest - 1
+    low, high = 0, heaviest  # low stays, high goes
+    while high - low > 1:
+        middle = (low + high) // 2
+        if inconsistent(middle, edges, total, squares):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def split(tree: Dendrogram, k: int) -> Groups:
+    """Walk down from the roots, cutting every subtree of at least 2k rows until its parts are small or identical.
+
+    A subtree with fewer than k rows, or with too few distinct sensitive values, must be merged.
+    Cost: every node is looked at once; one threshold in exact integers per subtree that is cut.
+    """
+    kept: list[Ints] = []
+    small: list[Ints] = []
+    identical = 0
+    pending = tree.roots.astype(np.int64)
+    stack = [pending]
+    while stack:
+        fine, poor, large, same = classified(stack.pop(), k, tree.sums)
+        kept.append(fine)
+        small.append(poor)
+        identical += same
+        for node in large:
+            numbers = (int(sums[node]) for sums in (tree.sums.edges, tree.sums.total, tree.sums.squares))
+            stack.append(components(tree.left, tree.right, tree.weight, node, threshold(int(tree.weight[node]), *numbers)))
+    return Groups(np.concatenate(kept), np.concatenate(small), identical)
+
+
+@compiled
+def link(
+    leaf_rows: Ints,
+    leaf_edges: Ints,
+    leaf_total: Ints,
+    leaf_squares: Ints,
+    leaf_values: Codes,
+    one: Codes,
+    other: Codes,
+    edge_weight: Ints,
+) -> tuple[Codes, Codes, Ints, Ints, Ints, Ints, Ints, Codes, Codes]:
+    """One node per edge, its sums added up from its two parts."""
+    leaves, nodes = leaf_rows.size, leaf_rows.size + one.size
+    left, right = np.full(nodes, -1, dtype=np.int32), np.full(nodes, -1, dtype=np.int32)
+    weight = np.zeros(nodes, dtype=np.int64)
+    rows, counts = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    total, squares = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    columns, room = leaf_values.shape[1], leaf_values.shape[2]
+    values = np.full((nodes, columns, room), -1, dtype=np.int32)
+    rows[:leaves], counts[:leaves], total[:leaves], squares[:leaves] = leaf_rows, leaf_edges, leaf_total, leaf_squares
+    values[:leaves] = leaf_values
+    parent = np.arange(nodes).astype(np.int32)
+    for edge in range(one.size):
+        node = leaves + edge
+        a, b = one[edge], other[edge]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        parent[a], parent[b] = node, node
+        w = edge_weight[edge]
+        left[node], right[node], weight[node] = a, b, w
+        rows[node] = rows[a] + rows[b]
+        counts[node] = counts[a] + counts[b] + 1
+        total[node] = total[a] + total[b] + w
+        squares[node] = squares[a] + squares[b] + w * w
+        for column in range(columns):
+            values[node, column] = values[a, column]
+            add_values(values[node, column], values[b, column])
+    found = 0
+    roots = np.empty(nodes, dtype=np.int32)
+    for node in range(nodes):
+        if parent[node] == node:
+            roots[found] = node
+            found += 1
+    return left, right, weight, rows, counts, total, squares, values, roots[:found]
+
+
+@compiled
+def add_values(target: Codes, more: Codes) -> None:
+    """Add values that are not in `target` yet, as far as it has room."""
+    for position in range(more.size):
+        value = more[position]
+        if value < 0:
+            return
+        for at in range(target.size):
+            if target[at] == value:
+                break
+            if target[at] < 0:
+                target[at] = value
+                break
+
+
+@compiled
+def lay_out(leaves: int, left: Codes, right: Codes, roots: Codes) -> tuple[Ints, Ints, Codes]:
+    """The interval of leaves of every node, from the roots down."""
+    nodes = left.size
+    width = np.ones(nodes, dtype=np.int64)
+    for node in range(leaves, nodes):
+        width[node] = width[left[node]] + width[right[node]]
+    first = np.zeros(nodes, dtype=np.int64)
+    position = 0
+    for at in range(roots.size):
+        first[roots[at]] = position
+        position += width[roots[at]]
+    for node in range(nodes - 1, leaves - 1, -1):
+        first[left[node]] = first[node]
+        first[right[node]] = first[node] + width[left[node]]
+    order = np.empty(leaves, dtype=np.int32)
+    for leaf in range(leaves):
+        order[first[leaf]] = leaf
+    return first, first + width, order
+
+
+@compiled
+def is_diverse(values: Codes) -> bool:
+    """Whether every sensitive column has as many distinct values as there is room for."""
+    for column in range(values.shape[0]):
+        if values.shape[1] > 0 and values[column, values.shape[1] - 1] < 0:
+            return False
+    return True
+
+
+@compiled
+def classified(nodes: Ints, k: int, sums: Leaves) -> tuple[Ints, Ints, Ints, int]:
+    """Nodes that are classes, that are too small, and that must be cut; and how many classes are identical rows."""
+    kept, small, large = np.empty_like(nodes), np.empty_like(nodes), np.empty_like(nodes)
+    kept_count, small_count, large_count, identical = 0, 0, 0, 0
+    for position in range(nodes.size):
+        node = nodes[position]
+        if sums.rows[node] < k or not is_diverse(sums.values[node]):
+            small[small_count] = node
+            small_count += 1
+        elif sums.rows[node] < 2 * k or sums.total[node] == 0:
+            kept[kept_count] = node
+            kept_count += 1
+            identical += sums.rows[node] >= 2 * k
+        else:
+            large[large_count] = node
+            large_count += 1
+    return kept[:kept_count], small[:small_count], large[:large_count], identical
+
+
+@compiled
+def components(left: Codes, right: Codes, weight: Ints, node: int, heaviest: int) -> Ints:
+    """The parts of a node when all edges above `heaviest` are removed."""
+    found = np.empty(16, dtype=np.int64)
+    count = 0
+    stack = np.empty(16, dtype=np.int64)
+    stack[0], depth = node, 1
+    while depth > 0:
+        depth -= 1
+        at = stack[depth]
+        if weight[at] <= heaviest:  # leaves weigh 0
+            if count == found.size:
+                found = np.concatenate((found, np.empty_like(found)))
+            found[count] = at
+            count += 1
+            continue
+        if depth + 2 > stack.size:
+            stack = np.concatenate((stack, np.empty_like(stack)))
+        stack[depth], stack[depth + 1] = left[at], right[at]
+        depth += 2
+    return found[:count]

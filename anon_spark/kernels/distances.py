@@ -1,0 +1,120 @@
+"""Hierarchical distances between coded tuples and between classes of them, in exact integers.
+
+One level of attribute j costs `units[j]` = lcm(heights) / height of j, so that climbing any whole hierarchy costs the
+same. A class is one leaf of each attribute (any member's) and the level at which all its members agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import lcm
+from typing import NamedTuple
+
+import numpy as np
+
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.compiled import compiled
+from anon_spark.kernels.tuples import Ladder
+
+
+class Levels(NamedTuple):
+    """All hierarchies end to end: codes[starts[j] + level · leaves[j] + leaf] is the code of a leaf on a level."""
+
+    codes: Codes
+    starts: Ints
+    leaves: Ints
+    heights: Ints
+    units: Ints
+
+
+def levels_of(ladder: Ladder) -> Levels:
+    """The ladder in the form that compiled loops take."""
+    heights = np.array([codes.shape[0] - 1 for codes in ladder.codes], dtype=np.int64)
+    sizes = np.array([codes.size for codes in ladder.codes], dtype=np.int64)
+    return Levels(
+        np.concatenate([codes.ravel() for codes in ladder.codes]).astype(np.int32),
+        np.cumsum(sizes) - sizes,
+        np.array([codes.shape[1] for codes in ladder.codes], dtype=np.int64),
+        heights,
+        units_of(heights.tolist()),
+    )
+
+
+def units_of(heights: Sequence[int]) -> Ints:
+    """What one level of each attribute costs: a whole hierarchy costs lcm(heights)."""
+    whole = lcm(*heights)
+    return np.array([whole // height for height in heights], dtype=np.int64)
+
+
+@compiled
+def common_level(levels: Levels, attribute: int, one: int, other: int, lowest: int) -> int:
+    """The smallest level from `lowest` on, on which two leaves have the same code."""
+    width = levels.leaves[attribute]
+    at = levels.starts[attribute] + lowest * width
+    level = lowest
+    while levels.codes[at + one] != levels.codes[at + other]:
+        level += 1
+        at += width
+    return level
+
+
+@compiled
+def distances_from(levels: Levels, attribute: int, leaf: int) -> Ints:
+    """What one attribute adds to HDist between a leaf and every leaf."""
+    found = np.empty(levels.leaves[attribute], dtype=np.int64)
+    for other in range(found.size):
+        found[other] = 2 * levels.units[attribute] * common_level(levels, attribute, leaf, other, 0)
+    return found
+
+
+@compiled
+def tuple_distance(levels: Levels, codes: Codes, one: int, other: int) -> int:
+    """HDist of two tuples: twice the cost of the common levels."""
+    total = 0
+    for attribute in range(codes.shape[0]):
+        level = common_level(levels, attribute, codes[attribute, one], codes[attribute, other], 0)
+        total += 2 * levels.units[attribute] * level
+    return total
+
+
+@compiled
+def generality(levels: Levels, level: Codes) -> Ints:
+    """g: what it costs to climb to each class's levels."""
+    total = np.zeros(level.shape[0], dtype=np.int64)
+    for position in range(level.shape[0]):
+        for attribute in range(level.shape[1]):
+            total[position] += levels.units[attribute] * level[position, attribute]
+    return total
+
+
+@compiled
+def join_generality(levels: Levels, level: Codes, leaf: Codes, one: int, other: int) -> int:
+    """g of the closest common generalization of two classes."""
+    total = 0
+    for attribute in range(level.shape[1]):
+        lowest = max(level[one, attribute], level[other, attribute])
+        found = common_level(levels, attribute, leaf[one, attribute], leaf[other, attribute], lowest)
+        total += levels.units[attribute] * found
+    return total
+
+
+@compiled
+def generalized(levels: Levels, codes: Codes, order: Codes, first: Ints, last: Ints) -> tuple[Codes, Codes, Ints]:
+    """Per class order[first : last]: the smallest levels on which all members agree, one member's leaves, the least member."""
+    count, attributes = first.size, codes.shape[0]
+    level = np.zeros((count, attributes), dtype=np.int32)
+    leaf = np.empty((count, attributes), dtype=np.int32)
+    least = np.empty(count, dtype=np.int64)
+    for number in range(count):
+        head = order[first[number]]
+        least[number] = head
+        for attribute in range(attributes):
+            leaf[number, attribute] = codes[attribute, head]
+        for position in range(first[number] + 1, last[number]):
+            member = order[position]
+            least[number] = min(least[number], member)
+            for attribute in range(attributes):
+                level[number, attribute] = common_level(
+                    levels, attribute, codes[attribute, head], codes[attribute, member], level[number, attribute]
+                )
+    return level, leaf, least
