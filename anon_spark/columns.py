@@ -17,6 +17,9 @@ TUPLES = PREFIX + "tuples"        # the distinct tuples of one person
 MULTIPLICITY = PREFIX + "times"   # how many persons share such a set of tuples
 SET = PREFIX + "set"              # identity of such a set
 
+LEAF = PREFIX + "leaf_"           # + position: leaf code of a tuple, in the map of a local recoding
+LEVEL = PREFIX + "level_"         # + position: the level to which that tuple's value is generalized
+
 PRIVATE = (LINK, PERSON, ORDER, KEY)
 
 

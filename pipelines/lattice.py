@@ -28,7 +28,6 @@ from anon_spark.config import LatticeJob
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
 from anon_spark.families.lattice.anonymizer import lattice_of
-from anon_spark.families.lattice.recoding import require_columns
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
@@ -37,6 +36,7 @@ from anon_spark.primitives.classes.frequencies import code_columns, refuse_unsee
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section, lattice_sections
 from anon_spark.risk import homogeneity, link_attack
 from anon_spark.risk.uniqueness import Uniqueness

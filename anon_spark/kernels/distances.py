@@ -23,6 +23,7 @@ class Levels(NamedTuple):
     codes: Codes
     starts: Ints
     leaves: Ints
+    offsets: Ints  # where an attribute's leaves start in tables of one entry per leaf of any attribute
     heights: Ints
     units: Ints
 
@@ -31,10 +32,12 @@ def levels_of(ladder: Ladder) -> Levels:
     """The ladder in the form that compiled loops take."""
     heights = np.array([codes.shape[0] - 1 for codes in ladder.codes], dtype=np.int64)
     sizes = np.array([codes.size for codes in ladder.codes], dtype=np.int64)
+    leaves = np.array([codes.shape[1] for codes in ladder.codes], dtype=np.int64)
     return Levels(
         np.concatenate([codes.ravel() for codes in ladder.codes]).astype(np.int32),
         np.cumsum(sizes) - sizes,
-        np.array([codes.shape[1] for codes in ladder.codes], dtype=np.int64),
+        leaves,
+        np.cumsum(leaves) - leaves,
         heights,
         units_of(heights.tolist()),
     )
@@ -59,22 +62,18 @@ def common_level(levels: Levels, attribute: int, one: int, other: int, lowest: i
 
 
 @compiled
-def distances_from(levels: Levels, attribute: int, leaf: int) -> Ints:
-    """What one attribute adds to HDist between a leaf and every leaf."""
-    found = np.empty(levels.leaves[attribute], dtype=np.int64)
-    for other in range(found.size):
-        found[other] = 2 * levels.units[attribute] * common_level(levels, attribute, leaf, other, 0)
+def reach(levels: Levels, level: Codes, leaf: Codes) -> Codes:
+    """Per leaf of any attribute: how far a class must climb to cover it.
+
+    Tables of one class make the distances to all others plain look-ups: the join with a class that stands on level l of
+    a leaf has level max(reach, l).
+    """
+    found = np.empty(levels.leaves.sum(), dtype=np.int32)
+    for attribute in range(level.size):
+        offset = levels.offsets[attribute]
+        for other in range(levels.leaves[attribute]):
+            found[offset + other] = common_level(levels, attribute, leaf[attribute], other, level[attribute])
     return found
-
-
-@compiled
-def tuple_distance(levels: Levels, codes: Codes, one: int, other: int) -> int:
-    """HDist of two tuples: twice the cost of the common levels."""
-    total = 0
-    for attribute in range(codes.shape[0]):
-        level = common_level(levels, attribute, codes[attribute, one], codes[attribute, other], 0)
-        total += 2 * levels.units[attribute] * level
-    return total
 
 
 @compiled
@@ -84,17 +83,6 @@ def generality(levels: Levels, level: Codes) -> Ints:
     for position in range(level.shape[0]):
         for attribute in range(level.shape[1]):
             total[position] += levels.units[attribute] * level[position, attribute]
-    return total
-
-
-@compiled
-def join_generality(levels: Levels, level: Codes, leaf: Codes, one: int, other: int) -> int:
-    """g of the closest common generalization of two classes."""
-    total = 0
-    for attribute in range(level.shape[1]):
-        lowest = max(level[one, attribute], level[other, attribute])
-        found = common_level(levels, attribute, leaf[one, attribute], leaf[other, attribute], lowest)
-        total += levels.units[attribute] * found
     return total
 
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from anon_spark.kernels.classes import EMPTY, HASH_MULTIPLIER, Codes, Ints
 from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.dendrogram import add_values, is_diverse
-from anon_spark.kernels.distances import Levels, common_level, generality, join_generality
+from anon_spark.kernels.distances import Levels, common_level, generality, reach
 from anon_spark.kernels.spanning import Walk
 
 FAR = np.int64(np.iinfo(np.int64).max)
 WORD = 2**62
-BRUTE_PER_NODE = 4  # distances to one class cost about a quarter of a visit of a node with that class
+DISTANCE_PER_LOOK = 0.5  # what a distance costs, in looks of a visit at a class
 
 Flags = NDArray[np.bool_]
 
@@ -34,8 +34,21 @@ class Classes(NamedTuple):
     ident: Ints
     values: Codes
 
-    def take(self, chosen: NDArray[np.intp] | Flags) -> Classes:
-        return Classes(*(array[chosen] for array in self))
+    def take(self, chosen: Ints) -> Classes:
+        """Copies of some of them."""
+        return Classes(
+            self.level[chosen], self.leaf[chosen], self.size[chosen], self.ident[chosen], self.values[chosen]
+        )
+
+    def __add__(self, others: Classes) -> Classes:  # type: ignore[override]
+        """All of these, then all of those."""
+        return Classes(
+            np.concatenate([self.level, others.level]),
+            np.concatenate([self.leaf, others.leaf]),
+            np.concatenate([self.size, others.size]),
+            np.concatenate([self.ident, others.ident]),
+            np.concatenate([self.values, others.values]),
+        )
 
 
 class Neighbours(NamedTuple):
@@ -44,6 +57,13 @@ class Neighbours(NamedTuple):
     distance: Ints
     node: Codes
     partner: Codes
+
+    def take(self, chosen: Ints) -> Neighbours:
+        return Neighbours(self.distance[chosen], self.node[chosen], self.partner[chosen])
+
+    def forget(self, chosen: Ints) -> None:
+        """Make them classes that have not been looked at."""
+        self.distance[chosen], self.node[chosen], self.partner[chosen] = nobody(1)
 
 
 def nobody(count: int) -> Neighbours:
@@ -95,15 +115,14 @@ def search(
     cost = generality(levels, classes.level)
     members = members[np.argsort(cost[members], kind="stable")]
     member_cost = cost[members]
-    open_queries = queries
-    start = 0
-    while open_queries.size and start < plan.cost.size:
+    open_queries, start, spent = queries, 0, 0
+    while start < plan.cost.size:
         here = plan.cost[start]
-        open_queries, slack, last = still_open(open_queries, classes.size, cost, found.distance, here)
+        open_queries, slack = still_open(open_queries, classes.size, cost, found.distance, here)
         if not open_queries.size:
             break
-        left = int(np.searchsorted(plan.cost, last, side="right")) - start
-        if open_queries.size * BRUTE_PER_NODE <= left:
+        # whoever rents until the rent has reached the price, and then buys, never pays more than twice the least
+        if spent >= open_queries.size * members.size * DISTANCE_PER_LOOK:
             by_distances(levels, plan.rank, plan.strides, *classes[:3], cost, open_queries, members, *found)
             break
         stop = int(np.searchsorted(plan.cost, here, side="right"))
@@ -113,14 +132,15 @@ def search(
                 levels, plan.nodes[rank], plan.factors, rank, here, slack, *classes[:3], cost, open_queries,
                 members[low:high], *found,
             )  # fmt: skip
+        spent += (stop - start) * int(high - low + open_queries.size)
         start = stop
 
 
 @compiled
-def still_open(queries: Ints, size: Ints, cost: Ints, distance: Ints, here: int) -> tuple[Ints, int, int]:
-    """Queries that a node of this cost can still improve, how much a partner may cost, and where the last one ends."""
+def still_open(queries: Ints, size: Ints, cost: Ints, distance: Ints, here: int) -> tuple[Ints, int]:
+    """Queries that a node of this cost can still improve, and how much a partner may cost there."""
     kept = np.empty_like(queries)
-    count, slack, last = 0, np.int64(-1), np.int64(0)
+    count, slack = 0, np.int64(-1)
     for position in range(queries.size):
         query = queries[position]
         own = size[query] * (here - cost[query])
@@ -128,12 +148,8 @@ def still_open(queries: Ints, size: Ints, cost: Ints, distance: Ints, here: int)
             continue
         kept[count] = query
         count += 1
-        if distance[query] == FAR:
-            slack, last = FAR // 2, FAR // 2
-        else:
-            slack = max(slack, distance[query] - max(own, 0))
-            last = max(last, cost[query] + distance[query] // size[query])
-    return kept[:count], slack, last
+        slack = max(slack, min(distance[query], FAR // 2) - max(own, 0))
+    return kept[:count], int(slack)
 
 
 @compiled
@@ -186,10 +202,11 @@ def visit(
     best, second = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     best_member, second_member = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
     buckets = 0
+    steps = key_steps(levels, node, factors)
     key = np.empty(words, dtype=np.int64)
     for position in range(count):
         member = eligible[position]
-        slot = bucket_key(levels, node, factors, leaf, member, key, shift)
+        slot = bucket_key(steps, levels.offsets, leaf, member, key, shift)
         price = size[member] * (here - cost[member])
         while True:
             bucket = slots[slot]
@@ -213,7 +230,7 @@ def visit(
         own = size[query] * (here - cost[query])
         if own > distance[query] or not is_below(level, query, node):
             continue
-        slot = bucket_key(levels, node, factors, leaf, query, key, shift)
+        slot = bucket_key(steps, levels.offsets, leaf, query, key, shift)
         while slots[slot] != EMPTY and not same_key(keys[slots[slot]], key):
             slot = (slot + 1) & mask
         bucket = slots[slot]
@@ -229,19 +246,28 @@ def visit(
 
 
 @compiled
-def bucket_key(
-    levels: Levels, node: Codes, factors: Ints, leaf: Codes, member: int, key: Ints, shift: np.uint64
-) -> int:
-    """Write the codes of a class on a node as numbers into `key`; the slot where its bucket is looked for first."""
+def key_steps(levels: Levels, node: Codes, factors: Ints) -> Ints:
+    """What each leaf adds to each word of a key on this node."""
+    steps = np.empty((factors.shape[0], levels.leaves.sum()), dtype=np.int64)
+    for attribute in range(node.size):
+        first = levels.starts[attribute] + node[attribute] * levels.leaves[attribute]
+        for leaf in range(levels.leaves[attribute]):
+            for word in range(factors.shape[0]):
+                steps[word, levels.offsets[attribute] + leaf] = factors[word, attribute] * levels.codes[first + leaf]
+    return steps
+
+
+@compiled
+def bucket_key(steps: Ints, offsets: Ints, leaf: Codes, member: int, key: Ints, shift: np.uint64) -> int:
+    """Write the codes of a class as numbers into `key`; the slot where its bucket is looked for first."""
     mixed = np.uint64(0)
     for word in range(key.size):
         total = np.int64(0)
-        for attribute in range(node.size):
-            at = levels.starts[attribute] + node[attribute] * levels.leaves[attribute] + leaf[member, attribute]
-            total += factors[word, attribute] * levels.codes[at]
+        for attribute in range(offsets.size):
+            total += steps[word, offsets[attribute] + leaf[member, attribute]]
         key[word] = total
         mixed = (mixed ^ np.uint64(total)) * HASH_MULTIPLIER
-    return np.int64(mixed >> shift)
+    return int(np.int64(mixed >> shift))
 
 
 @compiled
@@ -267,41 +293,32 @@ def by_distances(
     at_node: Codes,
     partner: Codes,
 ) -> None:
-    """Compare each query with each member."""
+    """Compare each query with each member: nearer wins, or as near on an earlier node."""
+    attributes = level.shape[1]
     for position in range(queries.size):
         query = queries[position]
+        levels_to = reach(levels, level[query], leaf[query])
+        own, best = size[query], distance[query]
         for at in range(members.size):
-            if members[at] != query:
-                compare(
-                    levels, ranks, strides, level, leaf, size, cost, query, members[at], distance, at_node, partner
-                )
-
-
-@compiled
-def compare(
-    levels: Levels,
-    ranks: Codes,
-    strides: Ints,
-    level: Codes,
-    leaf: Codes,
-    size: Ints,
-    cost: Ints,
-    query: int,
-    member: int,
-    distance: Ints,
-    at_node: Codes,
-    partner: Codes,
-) -> None:
-    """Take the member as the query's neighbour if it is nearer, or as near on an earlier node."""
-    joined, index = np.int64(0), np.int64(0)
-    for attribute in range(level.shape[1]):
-        lowest = max(level[query, attribute], level[member, attribute])
-        found = common_level(levels, attribute, leaf[query, attribute], leaf[member, attribute], lowest)
-        joined += levels.units[attribute] * found
-        index += strides[attribute] * found
-    price = size[query] * (joined - cost[query]) + size[member] * (joined - cost[member])
-    if price < distance[query] or (price == distance[query] and ranks[index] < at_node[query]):
-        distance[query], at_node[query], partner[query] = price, ranks[index], member
+            member = members[at]
+            if member == query:
+                continue
+            # the price if the join were no more general than the query: it grows with every level climbed
+            rows = own + size[member]
+            price = size[member] * (cost[query] - cost[member])
+            index = np.int64(0)
+            for attribute in range(attributes):
+                climbed = levels_to[levels.offsets[attribute] + leaf[member, attribute]]
+                climbed = max(climbed, level[member, attribute])
+                price += rows * levels.units[attribute] * (climbed - level[query, attribute])
+                if price > best:
+                    break
+                index += strides[attribute] * climbed
+            else:
+                if price < best or ranks[index] < at_node[query]:
+                    best = price
+                    at_node[query], partner[query] = ranks[index], member
+        distance[query] = best
 
 
 def bound_by_order(
@@ -331,11 +348,14 @@ def compare_neighbours(
     at_node: Codes,
     partner: Codes,
 ) -> None:
+    """Compare each query with the two beside it."""
     for position in range(queries.size):
         query = queries[position]
-        for at in (place[query] - 1, place[query] + 1):
-            if 0 <= at < order.size:
-                compare(levels, ranks, strides, level, leaf, size, cost, query, order[at], distance, at_node, partner)
+        beside = order[max(place[query] - 1, 0) : place[query] + 2]
+        by_distances(
+            levels, ranks, strides, level, leaf, size, cost, queries[position : position + 1], beside,
+            distance, at_node, partner,
+        )  # fmt: skip
 
 
 def mutual_pairs(classes: Classes, levels: Levels, plan: Plan, found: Neighbours) -> tuple[Ints, Ints]:
@@ -350,9 +370,13 @@ def mutual_pairs(classes: Classes, levels: Levels, plan: Plan, found: Neighbours
 @compiled
 def bucket_keys(levels: Levels, nodes: Codes, factors: Ints, leaf: Codes, at_node: Codes) -> Ints:
     """The key of each class's own bucket."""
-    keys = np.empty((leaf.shape[0], factors.shape[0]), dtype=np.int64)
+    keys = np.zeros((leaf.shape[0], factors.shape[0]), dtype=np.int64)
     for member in range(leaf.shape[0]):
-        bucket_key(levels, nodes[at_node[member]], factors, leaf, member, keys[member], np.uint64(32))
+        node = nodes[at_node[member]]
+        for attribute in range(node.size):
+            at = levels.starts[attribute] + node[attribute] * levels.leaves[attribute] + leaf[member, attribute]
+            for word in range(factors.shape[0]):
+                keys[member, word] += factors[word, attribute] * levels.codes[at]
     return keys
 
 
@@ -411,21 +435,36 @@ def large_enough(size: Ints, values: Codes, k: int) -> Flags:
 
 
 @compiled
+def prices(
+    levels: Levels, level: Codes, leaf: Codes, size: Ints, cost: Ints, query: int, members: Ints, found: Ints
+) -> None:
+    """CDist of the query to each member."""
+    levels_to = reach(levels, level[query], leaf[query])
+    for position in range(members.size):
+        member = members[position]
+        joined = np.int64(0)
+        for attribute in range(level.shape[1]):
+            climbed = levels_to[levels.offsets[attribute] + leaf[member, attribute]]
+            joined += levels.units[attribute] * max(climbed, level[member, attribute])
+        found[position] = size[query] * (joined - cost[query]) + size[member] * (joined - cost[member])
+
+
+@compiled
 def nearest_class(
     levels: Levels, level: Codes, leaf: Codes, size: Ints, ident: Ints, cost: Ints, query: int, members: Ints
 ) -> int:
     """The member with the least (CDist, rows, identity) to the query."""
-    best, best_price = members[0], FAR
-    for position in range(members.size):
-        member = members[position]
-        joined = join_generality(levels, level, leaf, query, member)
-        price = size[query] * (joined - cost[query]) + size[member] * (joined - cost[member])
-        if price < best_price or (
-            price == best_price
-            and (size[member] < size[best] or (size[member] == size[best] and ident[member] < ident[best]))
+    price = np.empty(members.size, dtype=np.int64)
+    prices(levels, level, leaf, size, cost, query, members, price)
+    best = 0
+    for position in range(1, members.size):
+        one, other = members[position], members[best]
+        if price[position] < price[best] or (
+            price[position] == price[best]
+            and (size[one] < size[other] or (size[one] == size[other] and ident[one] < ident[other]))
         ):
-            best, best_price = member, price
-    return best
+            best = position
+    return int(members[best])
 
 
 @compiled
@@ -442,17 +481,27 @@ def greedy(
     live = np.arange(count)
     rank = np.full((count, 4), FAR, dtype=np.int64)  # CDist, rows together, smaller and larger identity
     nearest = np.full(count, EMPTY, dtype=np.int32)
+    price = np.empty(count, dtype=np.int64)
     for position in range(count):
+        prices(levels, level, leaf, size, cost, position, live[:position], price)
         for at in range(position):
-            price = pair_price(levels, level, leaf, size, cost, position, at)
-            offer(price, size, ident, position, at, rank, nearest)
-            offer(price, size, ident, at, position, rank, nearest)
+            offer(price[at], size, ident, position, at, rank, nearest)
+            offer(price[at], size, ident, at, position, rank, nearest)
+    stale = np.zeros(count, dtype=np.bool_)  # the neighbour is gone: the rank is a lower bound until it is looked up
     while count >= 2:
         at = 0
         for position in range(1, count):
-            if comes_before(rank[live[position]], rank[live[at]]):
+            if comes_before(rank, live[position], live[at]):
                 at = position
         one = live[at]
+        if stale[one]:
+            stale[one] = False
+            rank[one] = FAR
+            prices(levels, level, leaf, size, cost, one, live[:count], price)
+            for position in range(count):
+                if live[position] != one:
+                    offer(price[position], size, ident, one, live[position], rank, nearest)
+            continue
         other = nearest[one]
         merge_into(levels, level, leaf, size, ident, values, one, other)
         cost[one] = 0
@@ -462,57 +511,48 @@ def greedy(
         finished = size[one] >= k and is_diverse(values[one])
         kept = 0
         for position in range(count):
-            if live[position] != other and not (finished and live[position] == one):
-                live[kept] = live[position]
-                kept += 1
+            member = live[position]
+            if member == other or (finished and member == one):
+                continue
+            stale[member] = stale[member] or nearest[member] == one or nearest[member] == other
+            live[kept] = member
+            kept += 1
         count = kept
+        if finished:
+            continue
+        stale[one] = False
         rank[one] = FAR
-        nearest[one] = EMPTY
+        prices(levels, level, leaf, size, cost, one, live[:count], price)
         for position in range(count):
             member = live[position]
-            if member != one and (nearest[member] == one or nearest[member] == other):
-                rank[member] = FAR
-                nearest[member] = EMPTY
-                for again in range(count):
-                    if live[again] != member:
-                        price = pair_price(levels, level, leaf, size, cost, member, live[again])
-                        offer(price, size, ident, member, live[again], rank, nearest)
-        if not finished:
-            for position in range(count):
-                if live[position] != one:
-                    price = pair_price(levels, level, leaf, size, cost, one, live[position])
-                    offer(price, size, ident, one, live[position], rank, nearest)
-                    offer(price, size, ident, live[position], one, rank, nearest)
+            if member != one:
+                offer(price[position], size, ident, one, member, rank, nearest)
+                if offer(price[position], size, ident, member, one, rank, nearest):
+                    stale[member] = False
     return owner, live[0] if count == 1 else -1
 
 
 @compiled
-def comes_before(one: Ints, other: Ints) -> bool:
-    for position in range(one.size):
-        if one[position] != other[position]:
-            return one[position] < other[position]
+def comes_before(rank: Ints, one: int, other: int) -> bool:
+    """Whether the best pair of one class comes before that of another."""
+    for position in range(rank.shape[1]):
+        if rank[one, position] != rank[other, position]:
+            return bool(rank[one, position] < rank[other, position])
     return False
 
 
 @compiled
-def pair_price(levels: Levels, level: Codes, leaf: Codes, size: Ints, cost: Ints, one: int, other: int) -> int:
-    """CDist of two classes."""
-    joined = join_generality(levels, level, leaf, one, other)
-    return size[one] * (joined - cost[one]) + size[other] * (joined - cost[other])
-
-
-@compiled
-def offer(price: int, size: Ints, ident: Ints, one: int, other: int, rank: Ints, nearest: Codes) -> None:
+def offer(price: int, size: Ints, ident: Ints, one: int, other: int, rank: Ints, nearest: Codes) -> bool:
     """Make `other` the nearest of `one` if the pair comes before the one known."""
-    known = rank[one]
-    if price > known[0]:
-        return
+    if price > rank[one, 0]:
+        return False
     rows = size[one] + size[other]
     low, high = min(ident[one], ident[other]), max(ident[one], ident[other])
-    if price == known[0]:
-        if rows > known[1]:
-            return
-        if rows == known[1] and (low > known[2] or (low == known[2] and high >= known[3])):
-            return
-    known[0], known[1], known[2], known[3] = price, rows, low, high
+    if price == rank[one, 0]:
+        if rows > rank[one, 1]:
+            return False
+        if rows == rank[one, 1] and (low > rank[one, 2] or (low == rank[one, 2] and high >= rank[one, 3])):
+            return False
+    rank[one, 0], rank[one, 1], rank[one, 2], rank[one, 3] = price, rows, low, high
     nearest[one] = other
+    return True

@@ -13,7 +13,7 @@ import numpy as np
 
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
-from anon_spark.kernels.distances import Levels, distances_from, levels_of, tuple_distance
+from anon_spark.kernels.distances import Levels, levels_of, reach
 from anon_spark.kernels.tuples import Ladder, TupleTable, class_of_tuples
 from anon_spark.model.lattice import Lattice
 
@@ -170,12 +170,14 @@ def tail_edges(
     near = np.full(count, FAR, dtype=np.int64)  # of each member: distance to what is connected, and to whom
     near_to = np.zeros(count, dtype=np.int32)
     sums = np.empty(codes.shape[1], dtype=np.int64)
+    ground = np.zeros(codes.shape[0], dtype=np.int32)
     for at in range(count):
         sums[:] = 0
+        levels_to = reach(levels, ground, codes[:, members[at]])
         for attribute in range(codes.shape[0]):
-            row = distances_from(levels, attribute, codes[attribute, members[at]])
+            offset, unit = levels.offsets[attribute], 2 * levels.units[attribute]
             for position in range(sums.size):
-                sums[position] += row[codes[attribute, position]]
+                sums[position] += unit * levels_to[offset + codes[attribute, position]]
         for position in range(sums.size):
             if root[position] == biggest and sums[position] < near[at]:
                 near[at], near_to[at] = sums[position], position
@@ -199,9 +201,13 @@ def tail_edges(
         for new in range(count):
             if root[members[new]] != joined:
                 continue
+            levels_to = reach(levels, ground, codes[:, members[new]])
             for at in range(count):
                 if not connected[at]:
-                    distance = tuple_distance(levels, codes, members[new], members[at])
+                    distance = np.int64(0)
+                    for attribute in range(codes.shape[0]):
+                        climbed = levels_to[levels.offsets[attribute] + codes[attribute, members[at]]]
+                        distance += 2 * levels.units[attribute] * climbed
                     if distance < near[at]:
                         near[at], near_to[at] = distance, members[new]
     return left[:edges], right[:edges], weight[:edges]

@@ -31,10 +31,15 @@ class Discernibility:
         return self.rows * self.rows
 
     def numerator(self, stats: NodeStats) -> int:
-        return stats.squares + self.rows * stats.suppressed
+        return discernibility(stats.squares, self.rows, stats.suppressed)
 
     def floor(self, stats: NodeStats) -> int:
         return stats.all_squares
 
     def floors(self, nodes: NDArray[np.int32]) -> None:
         return None
+
+
+def discernibility(squares: int, rows: int, suppressed: int) -> int:
+    """Σ|E|² of the published classes, and all rows of the input for each suppressed one."""
+    return squares + rows * suppressed

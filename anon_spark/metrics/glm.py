@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import lcm
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.metrics.cells import CellLoss, RowsByNode, published_rows
+from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.node_stats import NodeStats
 
 INT64_SAFE = 2**62
@@ -70,3 +73,16 @@ class GeneralLoss:
 
     def _share(self, attribute: int, weight: int) -> float:
         return weight / self.root_weights[attribute] if self.root_weights[attribute] else 0.0
+
+
+def general_loss(hierarchies: Sequence[Hierarchy], rows_by_node: RowsByNode, suppressed: int) -> Fraction:
+    """GLM of a table whose cells stand on any levels; a suppressed row costs 1 per cell.
+
+    The hierarchies' own weights: a null leaf is one more leaf of a categorical domain, among numbers it loses nothing.
+    """
+    lost = sum(
+        CellLoss(hierarchy.weights, hierarchy.weight_total).of(rows)
+        for hierarchy, rows in zip(hierarchies, rows_by_node, strict=True)
+    )
+    cells = len(hierarchies) * (published_rows(rows_by_node) + suppressed)
+    return Fraction(lost + suppressed * len(hierarchies)) / cells

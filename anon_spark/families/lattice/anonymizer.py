@@ -15,7 +15,7 @@ from anon_spark.families.lattice.choice import Choice, choose
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Depth, Poka
-from anon_spark.families.lattice.recoding import Fitted, LatticeRecoding, require_columns
+from anon_spark.families.lattice.recoding import Fitted, LatticeRecoding
 from anon_spark.families.lattice.scores import Scores
 from anon_spark.metrics.classification import ClassificationError
 from anon_spark.metrics.discernibility import Discernibility
@@ -29,6 +29,7 @@ from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples, counting
 from anon_spark.primitives.classes.counting import marginals
 from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
 
 MOST_NODES = 5_000_000
 WORDS = {

@@ -10,8 +10,8 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import ORDER, PERSON, PREFIX, is_reserved, quoted
-from anon_spark.errors import ConfigurationError, did_you_mean
+from anon_spark.columns import ORDER, PERSON, PREFIX, quoted
+from anon_spark.errors import ConfigurationError
 from anon_spark.model.front import Point
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
@@ -19,11 +19,12 @@ from anon_spark.primitives.classes import Counting, Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys, with_labels
 from anon_spark.primitives.ordering import with_order
+from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
 
 SIZE = PREFIX + "size"
-WORD = PREFIX + "word"  # the number of a class, in one long or more
 BROADCAST_CLASSES = 100_000
 
 
@@ -108,7 +109,7 @@ class LatticeRecoding(Recoding):
         large = coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) >= self.k).select(*codes)
         words = self._words(found)
         classes = self._class_labels(large, words, [entry.hierarchy for entry in found])
-        return self._numbered(coded, words).join(classes, _keys(words)).select(*self._published())
+        return self._numbered(coded, words).join(classes, word_names(words)).select(*self._published())
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
         """The release of the fitted table in its final order, with the private person column if persons are counted.
@@ -126,10 +127,10 @@ class LatticeRecoding(Recoding):
         if self.chosen.classes <= BROADCAST_CLASSES:
             classes = F.broadcast(classes)
         rows = self._numbered(self._coded(with_keys(df, self.hierarchies, self._carried()), found), words)
-        ordered = with_order(rows.join(classes, _keys(words)), key, self.published)
+        ordered = with_order(rows.join(classes, word_names(words)), key, self.published)
         if self.chosen.classes <= BROADCAST_CLASSES:
-            narrow = ordered.select(*_keys(words), *map(quoted, self._carried()), ORDER)
-            spread = narrow.repartition(ORDER).join(classes, _keys(words))  # Spark drops a sort before a join
+            narrow = ordered.select(*word_names(words), *map(quoted, self._carried()), ORDER)
+            spread = narrow.repartition(ORDER).join(classes, word_names(words))  # Spark drops a sort before a join
         else:
             spread = ordered.repartition(ORDER)
         released = spread.sortWithinPartitions(ORDER)
@@ -206,13 +207,13 @@ class LatticeRecoding(Recoding):
 
     def _numbered(self, coded: DataFrame, words: Sequence[Column]) -> DataFrame:
         """The columns that are carried over, and the number of the class."""
-        return coded.select(*_named(words), *map(quoted, self._carried()))
+        return coded.select(*named_words(words), *map(quoted, self._carried()))
 
     def _class_labels(self, large: DataFrame, words: Sequence[Column], hierarchies: Sequence[Hierarchy]) -> DataFrame:
         """The number and the labels of each class."""
         names = list(self.hierarchies)
         labelled = with_labels(large, hierarchies, self.node, code_columns(len(names)), names)
-        return labelled.select(*_named(words), *map(quoted, names))
+        return labelled.select(*named_words(words), *map(quoted, names))
 
     def _shown(self, point: Point) -> dict[str, Any]:
         return {
@@ -225,41 +226,6 @@ class LatticeRecoding(Recoding):
 
 
 RECODING = LatticeRecoding
-
-
-def _keys(words: Sequence[Column]) -> list[str]:
-    return [f"{WORD}{index}" for index in range(len(words))]
-
-
-def _named(words: Sequence[Column]) -> list[Column]:
-    return [word.alias(name) for word, name in zip(words, _keys(words), strict=True)]
-
-
-def packed(codes: Sequence[str], cardinalities: Sequence[int]) -> list[Column]:
-    """Codes side by side in as few longs as hold them: Spark probes one long much faster than many integers."""
-    words: list[Column] = []
-    free = 0
-    for code, cardinality in zip(codes, cardinalities, strict=True):
-        bits = max(1, (cardinality - 1).bit_length())
-        value = F.col(code).cast("bigint")
-        if bits > free:
-            words.append(value)
-            free = 62 - bits
-        else:
-            words[-1] = F.shiftleft(words[-1], bits).bitwiseOR(value)
-            free -= bits
-    return words
-
-
-def require_columns(df: DataFrame, names: Sequence[str]) -> None:
-    """Refuse columns that the table does not have, or that carry our own names."""
-    missing = [name for name in names if name not in df.columns]
-    if missing:
-        hints = "".join(did_you_mean(name, df.columns) for name in missing)
-        raise ConfigurationError(f"Columns not found: {', '.join(missing)}.{hints}", missing=missing)
-    reserved = [name for name in names if is_reserved(name)]
-    if reserved:
-        raise ConfigurationError(f"Reserved column names: {', '.join(reserved)}. Rename them.", reserved=reserved)
 
 
 def _saved(point: Point) -> list[Any]:

@@ -38,12 +38,12 @@ class Merged(NamedTuple):
 
 def merge_greedy(small: Classes, levels: Levels, k: int) -> Merged:
     """Always the closest pair of all. Cost: quadratic in the number of classes."""
-    work = copied(small)
+    work = small.take(np.arange(small.size.size))
     owner, left = greedy(levels, *work, generality(levels, work.level), k)
     root = followed(owner)
     heads, number = np.unique(root, return_inverse=True)
     leftover = int(np.searchsorted(heads, left)) if left >= 0 else None
-    return Merged(work.take(heads), number.astype(np.int32), leftover, None)
+    return Merged(work.take(heads.astype(np.int64)), number.astype(np.int32), leftover, None)
 
 
 def merge_in_rounds(small: Classes, levels: Levels, k: int, remember: bool = True) -> Merged:
@@ -52,7 +52,7 @@ def merge_in_rounds(small: Classes, levels: Levels, k: int, remember: bool = Tru
     remember: keep the neighbours of classes whose neighbour is still there, and compare them with new classes only; the
     result is the same. Cost: per round, visited nodes × classes that can matter there.
     """
-    work, owner = copied(small), np.arange(small.size.size, dtype=np.int32)
+    work, owner = small.take(np.arange(small.size.size)), np.arange(small.size.size, dtype=np.int32)
     nodes = plan(walk(tuple(levels.heights.tolist()), levels.units), levels)
     active = np.arange(owner.size)
     known = nobody(owner.size)
@@ -61,7 +61,7 @@ def merge_in_rounds(small: Classes, levels: Levels, k: int, remember: bool = Tru
     while active.size >= 2:
         rounds += 1
         update_neighbours(work, levels, nodes, active, new, known)
-        left, right = mutual_pairs(work.take(active), levels, nodes, Neighbours(*(array[active] for array in known)))
+        left, right = mutual_pairs(work.take(active), levels, nodes, known.take(active))
         left, right = active[left], active[right]
         merge_pairs(levels, *work, left, right)
         owner[right] = left
@@ -70,11 +70,11 @@ def merge_in_rounds(small: Classes, levels: Levels, k: int, remember: bool = Tru
         done = left[large_enough(work.size[left], work.values[left], k)]
         new = np.setdiff1d(left, done)
         active = np.concatenate([active[~gone[active]], new])
-        forget(known, active if not remember else active[gone[active] | gone[known.partner[active]]])
+        known.forget(active[gone[active] | gone[known.partner[active]]] if remember else active)
     root = followed(owner)
     heads, number = np.unique(root, return_inverse=True)
     leftover = int(np.searchsorted(heads, active[0])) if active.size else None
-    return Merged(work.take(heads), number.astype(np.int32), leftover, rounds)
+    return Merged(work.take(heads.astype(np.int64)), number.astype(np.int32), leftover, rounds)
 
 
 def update_neighbours(
@@ -89,16 +89,10 @@ def update_neighbours(
         search(work, levels, nodes, others, new, known)
 
 
-def forget(known: Neighbours, classes: Ints) -> None:
-    fresh = nobody(classes.size)
-    for array, value in zip(known, fresh, strict=True):
-        array[classes] = value
-
-
 def take_leftover(kept: Classes, merged: Merged, levels: Levels) -> tuple[Classes, Codes]:
     """All classes, a leftover joined to the closest one, and the number of each kept and each small class among them."""
     count = kept.size.size
-    classes = Classes(*(np.concatenate(pair) for pair in zip(kept, merged.classes, strict=True)))
+    classes = kept + merged.classes
     number = np.concatenate([np.arange(count, dtype=np.int32), merged.number + np.int32(count)])
     if merged.leftover is None:
         return classes, number
@@ -111,10 +105,6 @@ def take_leftover(kept: Classes, merged: Merged, levels: Levels) -> tuple[Classe
     number[number == last] = home
     number[number > last] -= 1
     return classes.take(others), number
-
-
-def copied(classes: Classes) -> Classes:
-    return Classes(*(np.array(array) for array in classes))
 
 
 def followed(owner: Codes) -> Codes:

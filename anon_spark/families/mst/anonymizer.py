@@ -1,0 +1,177 @@
+"""The fit of the family `mst`: distinct tuples, minimum spanning tree, split, merge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Literal
+from weakref import finalize
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import quoted
+from anon_spark.errors import ConfigurationError, DataError, HierarchyError
+from anon_spark.families.mst.assignment import Assignment, assign, sensitive_values
+from anon_spark.families.mst.partition import Merge, Settings
+from anon_spark.families.mst.recoding import Fitted, MstRecoding
+from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.classes import Frequencies, count_tuples
+from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.encoding import with_codes, with_keys
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
+
+WORDS = {
+    "merge": ("auto", "greedy", "rounds"),
+    "zero_edges": ("include", "exclude"),
+    "nulls": ("value", "suppress"),
+    "on_unseen": ("error", "suppress"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MstAnonymizer:
+    """k-anonymity by local recoding: the minimum spanning tree of the records is cut, small parts are merged.
+
+    Parameters are those of the job file. With `person`, every person must have one row. `workdir` is a private place
+    that all workers see (needed on a cluster).
+    Guarantee of what `fit` returns: see MstRecoding. Cost: one shuffle of the table to distinct tuples; the tree visits
+    lattice nodes × distinct tuples, merging is the larger part.
+    """
+
+    k: int
+    quasi_identifiers: Mapping[str, Hierarchy | Rule]
+    sensitive: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    person: str | None = None
+    l: int | None = None  # noqa: E741 - the literature's name
+    nulls: Literal["value", "suppress"] = "value"
+    on_unseen: Literal["error", "suppress"] = "error"
+    merge: Merge = "auto"
+    zero_edges: Literal["include", "exclude"] = "include"
+    workdir: str | None = None
+    progress: Progress | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, words in WORDS.items():
+            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
+                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
+        KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses k < 2 and the like
+        if self.l is not None and not (isinstance(self.l, int) and 2 <= self.l <= self.k):
+            raise ConfigurationError(f"l must be a whole number from 2 to k = {self.k}.")
+        if self.l is not None and not self.sensitive:
+            raise ConfigurationError("l needs sensitive columns: those that must stay diverse.")
+        named = self._named()
+        if len(set(named)) < len(named):
+            raise ConfigurationError("A column has one role: name each column once.")
+        refuse_ambiguous({n: h for n, h in self.quasi_identifiers.items() if isinstance(h, Hierarchy)})
+
+    def fit(self, df: DataFrame, workspace: Workspace | None = None) -> MstRecoding:
+        """Partition the table.
+
+        The recoding keeps private files: in the workspace given, else in one of its own until `close` (or garbage).
+        """
+        require_columns(df, self._named())
+        if workspace is not None:
+            return self._fit(df, workspace)
+        own = Workspace(df.sparkSession, self.workdir)
+        try:
+            recoding = self._fit(df, own)
+        except BaseException:
+            own.close()
+            raise
+        finalize(recoding, own.close)
+        return recoding
+
+    def _fit(self, df: DataFrame, workspace: Workspace) -> MstRecoding:
+        started = perf_counter()
+        # 1. distinct tuples of leaf codes with their rows
+        frequencies = count_tuples(
+            df, self.quasi_identifiers, workspace, nulls=self.nulls, on_unseen=self.on_unseen
+        )
+        hierarchies = dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))
+        refuse_ambiguous(hierarchies)
+        self._refuse_what_cannot_be(df, frequencies)
+        # 2. tree, split, merge
+        settings = Settings(self.k, self.l, self.merge, self.zero_edges)
+        counted = perf_counter()
+        assignment = assign(frequencies, settings, workspace, self._values(df, frequencies))
+        return MstRecoding(
+            hierarchies={
+                name: fitted.rule if fitted.rule is not None else given
+                for (name, given), fitted in zip(self.quasi_identifiers.items(), frequencies.hierarchies, strict=True)
+            },
+            k=self.k,
+            l=self.l,
+            sensitive=list(self.sensitive),
+            keep=list(self.keep),
+            nulls=self.nulls,
+            on_unseen=self.on_unseen,
+            warnings=[],
+            statistics={
+                **self._statistics(assignment),
+                "tuples": frequencies.tuples,
+                "rows": frequencies.rows,
+                "seconds": round(perf_counter() - counted, 3),
+                "seconds_counting": round(counted - started, 3),
+            },
+            fitted=Fitted(frequencies, assignment, workspace),
+        )
+
+    def _values(self, df: DataFrame, frequencies: Frequencies) -> DataFrame | None:
+        if self.l is None:
+            return None
+        codes = code_columns(len(frequencies.hierarchies))
+        keyed = with_keys(df, self.quasi_identifiers, self.sensitive)
+        coded = with_codes(keyed, frequencies.dictionaries, [0] * len(codes), codes)
+        complete = coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
+        for name in self.sensitive:
+            found = complete.select(F.col(quoted(name)).alias("value")).distinct().limit(self.l).count()
+            if found < self.l:
+                raise DataError(
+                    f"Column {name} has {found} distinct values, l = {self.l} asks for more. Lower l.", values=found
+                )
+        return sensitive_values(complete, codes, self.sensitive, self.l)
+
+    def _refuse_what_cannot_be(self, df: DataFrame, frequencies: Frequencies) -> None:
+        if frequencies.rows < self.k:
+            raise DataError(
+                f"k = {self.k} is more than the {frequencies.rows:,} rows of the table. Lower k.", rows=frequencies.rows
+            )
+        if self.person is None:
+            return
+        who = F.col(quoted(self.person))
+        found = df.groupBy(who).count().agg(F.sum(F.when(who.isNull() | (F.col("count") > 1), 1))).first()
+        several = int(found[0] or 0) if found is not None else 0
+        if several:
+            raise DataError(
+                f"columns.person {self.person}: {several:,} persons have several rows, or rows have no person. Combine "
+                "each person's rows into one, or use the family lattice, which counts persons.",
+                persons=several,
+            )
+
+    @staticmethod
+    def _statistics(assignment: Assignment) -> dict[str, object]:
+        kept = {name: value for name, value in assignment.statistics.items() if name != "seconds"}
+        return {**kept, "steps": assignment.statistics["seconds"]}
+
+    def _named(self) -> list[str]:
+        return [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]
+
+
+def refuse_ambiguous(hierarchies: Mapping[str, Hierarchy]) -> None:
+    """Labels of several levels stand side by side in a release: one that means two sets of values cannot be read."""
+    found = {name: hierarchy.ambiguous_labels() for name, hierarchy in hierarchies.items()}
+    listed = [
+        f"{name}: {labels} on levels {low} and {high}" for name, pairs in found.items() for low, high, labels in pairs
+    ]
+    if listed:
+        raise HierarchyError(
+            f"Labels stand for different sets of values on two levels ({'; '.join(listed)}). Local recoding publishes "
+            "several levels side by side: give them different names.",
+            ambiguous=len(listed),
+        )

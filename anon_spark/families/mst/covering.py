@@ -1,0 +1,76 @@
+"""Which published class covers a tuple: how a new batch joins the classes of an old release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lcm
+
+import numpy as np
+
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.model.hierarchy import Hierarchy
+
+FAR = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class PublishedClasses:
+    """The distinct published classes: their levels and their codes on those levels (classes × attributes)."""
+
+    levels: Codes
+    codes: Codes
+
+    @property
+    def size(self) -> int:
+        return int(self.levels.shape[0])
+
+
+def covering(
+    tuples: Codes, classes: PublishedClasses, hierarchies: Sequence[Hierarchy]
+) -> Codes:
+    """The class of least loss, then lexicographically first by (levels, codes), that covers each tuple; -1 where none.
+
+    tuples: leaf codes, attributes × tuples. Guarantee: deterministic, independent of the order of classes.
+    Cost: level vectors that occur × tuples, each a binary search.
+    """
+    order = np.lexsort([*classes.codes.T[::-1], *classes.levels.T[::-1]])
+    levels, codes = classes.levels[order], classes.codes[order]
+    loss = class_losses(levels, codes, hierarchies)
+    found = np.full(tuples.shape[1], -1, dtype=np.int64)
+    best = np.full(tuples.shape[1], FAR, dtype=np.int64)
+    vectors, first = np.unique(levels, axis=0, return_index=True)
+    last = np.append(first[1:], levels.shape[0])  # sorted by levels first, so each vector's classes are in a row
+    for vector, start, stop in zip(vectors, first, last, strict=True):
+        climbed = np.stack([hierarchies[at].codes[level][tuples[at]] for at, level in enumerate(vector)])
+        hit, position = matches(climbed, codes[start:stop].T)
+        price = loss[start:stop][position]
+        better = hit & (price < best)
+        best[better], found[better] = price[better], start + position[better]
+    return np.where(found >= 0, order[found], -1).astype(np.int32)
+
+
+def matches(wanted: Codes, known: Codes) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
+    """Whether each column of `wanted` is a column of `known`, and which (any, where it is none)."""
+    key = np.zeros(wanted.shape[1] + known.shape[1], dtype=np.int64)
+    for row in range(wanted.shape[0]):
+        both = np.concatenate([wanted[row], known[row]]).astype(np.int64)
+        _, key = np.unique(key * (int(both.max()) + 1) + both, return_inverse=True)  # small again after each attribute
+    mine, theirs = key[: wanted.shape[1]], key[wanted.shape[1] :]
+    place = np.argsort(theirs)
+    position = place[np.minimum(np.searchsorted(theirs[place], mine), theirs.size - 1)]
+    return theirs[position] == mine, position
+
+
+def class_losses(levels: Codes, codes: Codes, hierarchies: Sequence[Hierarchy]) -> Ints:
+    """General loss of each class in integers over one common denominator."""
+    totals = [hierarchy.weight_total for hierarchy in hierarchies]
+    common = lcm(*(total for total in totals if total > 0)) if any(totals) else 1
+    loss = np.zeros(levels.shape[0], dtype=np.float64 if common > 2**40 else np.int64)
+    for at, hierarchy in enumerate(hierarchies):
+        if totals[at] == 0:
+            continue
+        offsets = np.cumsum([0, *(len(weights) for weights in hierarchy.weights)])
+        weights = np.concatenate(hierarchy.weights)
+        loss += weights[offsets[levels[:, at]] + codes[:, at]] * (common // totals[at])
+    return np.unique(loss, return_inverse=True)[1].astype(np.int64)  # ranks are all that is compared

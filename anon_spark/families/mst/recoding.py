@@ -1,0 +1,284 @@
+"""Local recoding as a value: the classes of a release, and how a table is published with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anon_spark.columns import LEAF, PREFIX, ROWS, quoted
+from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.families.mst.assignment import Assignment, leaf_columns, level_columns
+from anon_spark.families.mst.covering import PublishedClasses, covering
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.primitives.classes import Frequencies
+from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
+from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
+from anon_spark.primitives.ordering import shuffled
+from anon_spark.primitives.packing import named_words, packed, word_names
+from anon_spark.primitives.recoding import Recoding
+from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.tables import require_columns
+
+NODE = PREFIX + "node_"  # + position: a hierarchy's node, counted over all levels
+SIZE = PREFIX + "size"
+MOST_CLASSES = 500_000
+BROADCAST_TUPLES = 100_000
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What is known of the fitted table while its private files are there."""
+
+    frequencies: Frequencies
+    assignment: Assignment
+    workspace: Workspace
+
+
+@dataclass(frozen=True)
+class MstRecoding(Recoding):
+    """Every record at the levels of its class, which may differ from class to class; no row is suppressed.
+
+    Guarantee: k-anonymity on the quasi-identifiers of the fitted table, and with `l` at least that many distinct values
+    of every sensitive column in each class. A new batch joins the classes of the fitted one: a tuple takes the covering
+    class of least loss, others follow `on_unseen`, and rows of classes that have fewer than k rows in the batch are
+    suppressed; with `l`, only an audit can tell whether the batch keeps it. A recoding that was saved and loaded knows
+    classes only: also the fitted table is a new batch to it.
+    Not covered: sensitive values that a whole class shares (without `l`), or that are likely in it; kept columns an
+    attacker knows; several releases of one person's data put together.
+    """
+
+    hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table: without null leaf, rules completed
+    k: int
+    l: int | None = None  # noqa: E741 - the literature's name
+    sensitive: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    nulls: str = "value"
+    on_unseen: str = "error"
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    labels: Sequence[Sequence[str | None]] | None = None  # of each class, what is published; None: still in `fitted`
+    fitted: Fitted | None = field(default=None, repr=False, compare=False)  # not saved
+
+    family = "mst"
+
+    @property
+    def published(self) -> list[str]:
+        """The columns of a release, in order."""
+        return [*self.hierarchies, *self.sensitive, *self.keep]
+
+    @property
+    def search(self) -> Mapping[str, Any]:
+        """What the run log calls the search."""
+        return self.statistics
+
+    @cached_property
+    def classes(self) -> Sequence[Sequence[str | None]]:
+        """The published labels of each class, in order. Cost: all classes on the driver, at most MOST_CLASSES."""
+        if self.labels is not None:
+            return self.labels
+        assert self.fitted is not None, "either the labels or the fitted table is there"
+        names = list(self.hierarchies)
+        distinct = self._labelled(self.fitted.assignment.frame).select(*map(quoted, names)).distinct()
+        table = collect_small(distinct, MOST_CLASSES, "Classes of the recoding, which `save` and transform of a batch need")
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        return sorted(map(list, rows), key=lambda row: [(label is None, label or "") for label in row])
+
+    def close(self) -> None:
+        """Remove the private files of the fit; also done when the recoding is garbage. What was saved stays usable."""
+        if self.fitted is not None:
+            self.fitted.workspace.close()
+
+    def transform(self, df: DataFrame) -> DataFrame:
+        """The release of this or another table, e.g. next month's batch; tuples that no class covers raise, or are left out.
+
+        Cost: one job for the distinct values, one for the tuples that are not covered; then, lazily, one for the
+        distinct tuples and one for the rows.
+        """
+        require_columns(df, self.published)
+        keyed = with_keys(df, self.hierarchies, self._carried())
+        found = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
+        if self.on_unseen == "error":
+            refuse_unseen(found)
+        rows = self._coded(keyed, found)
+        codes = code_columns(len(found))
+        tuples = rows.groupBy(*codes).agg(F.count(F.lit(1)).alias(ROWS))
+        assigned = self._assigned(tuples, found)
+        if self.on_unseen == "error":
+            self._refuse_uncovered(assigned)
+        names = list(self.hierarchies)
+        labelled = self._labelled(assigned.where(F.col(leaf_columns(len(found))[0]).isNotNull()), found)
+        large = labelled.groupBy(*map(quoted, names)).agg(F.sum(ROWS).alias(SIZE)).where(F.col(SIZE) >= self.k)
+        same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
+        kept = labelled.alias("t").join(large.alias("c"), same, "left_semi")
+        return self._joined(rows, kept, found).select(*map(quoted, self.published))
+
+    def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
+        """The release of the fitted table in its final order. Cost: one pass over the rows, one or two shuffles."""
+        if self.fitted is None:
+            raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
+        found = self.fitted.frequencies.dictionaries
+        labelled = self.fitted.workspace.store(self._labelled(self.fitted.assignment.frame), "release-tuples")
+        if self.fitted.frequencies.tuples <= BROADCAST_TUPLES:
+            labelled = F.broadcast(labelled)
+        rows = self._coded(with_keys(df, self.hierarchies, self._carried()), found)
+        released = self._joined(rows, labelled, found).select(*map(quoted, self.published))
+        return shuffled(released, key, self.published)
+
+    def evidence(self) -> Mapping[str, DataFrame]:
+        """The levels of every distinct tuple: for the audit, never published."""
+        if self.fitted is None:
+            raise ConfigurationError("evidence() needs the fitted table of this recoding: fit again.")
+        count = len(self.hierarchies)
+        return {"assignment": self.fitted.assignment.frame.select(*leaf_columns(count), *level_columns(count))}
+
+    def fitted_hierarchies(self) -> dict[str, Hierarchy]:
+        """The hierarchies with the null leaf and the rule's values, as fitted."""
+        if self.fitted is None:
+            raise ConfigurationError("fitted_hierarchies() needs the fitted table of this recoding: fit again.")
+        return dict(zip(self.hierarchies, self.fitted.frequencies.hierarchies, strict=True))
+
+    def facts(self) -> dict[str, Any]:
+        return {"required_k": self.k, "l": self.l, "partition": dict(self.statistics)}
+
+    def content(self) -> dict[str, Any]:
+        """Classes only: no tuple of the table. A hierarchy that a rule made is kept as the rule."""
+        return {
+            "hierarchies": {name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()},
+            "rules": [name for name, hierarchy in self.hierarchies.items() if not isinstance(hierarchy, Hierarchy)],
+            "k": self.k,
+            "l": self.l,
+            "sensitive": list(self.sensitive),
+            "keep": list(self.keep),
+            "nulls": self.nulls,
+            "on_unseen": self.on_unseen,
+            "statistics": dict(self.statistics),
+            "warnings": list(self.warnings),
+            "labels": [list(row) for row in self.classes],
+        }
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> MstRecoding:
+        rules = set(content["rules"])
+        hierarchies = {
+            name: Rule.from_dict(saved) if name in rules else Hierarchy.from_dict(saved)
+            for name, saved in content["hierarchies"].items()
+        }
+        same = ("k", "l", "sensitive", "keep", "nulls", "on_unseen", "statistics", "warnings", "labels")
+        return cls(hierarchies=hierarchies, **{name: content[name] for name in same})
+
+    def _carried(self) -> list[str]:
+        return [*self.sensitive, *self.keep]
+
+    def _coded(self, keyed: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
+        """Rows with leaf codes; rows that a policy drops are gone."""
+        codes = code_columns(len(found))
+        coded = with_codes(keyed, found, [0] * len(found), codes)
+        return coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes)).select(
+            *codes, *map(quoted, self._carried())
+        )
+
+    def _labelled(self, assigned: DataFrame, found: Sequence[Dictionary] | None = None) -> DataFrame:
+        """Leaf codes, rows and published labels of each tuple. Cost: one broadcast join per attribute; no action."""
+        if found is None:
+            assert self.fitted is not None, "hierarchies as fitted"
+            found = self.fitted.frequencies.dictionaries
+        count = len(found)
+        labelled = assigned
+        for name, entry, leaf, level in zip(
+            self.hierarchies, found, leaf_columns(count), level_columns(count), strict=True
+        ):
+            labels = _label_frame(assigned.sparkSession, entry.hierarchy, name)
+            node = F.col(level).cast("bigint") * entry.hierarchy.leaf_count + F.col(leaf)
+            labelled = labelled.join(F.broadcast(labels), node == F.col(NODE), "left").drop(NODE)
+        return labelled.select(*leaf_columns(count), ROWS, *map(quoted, self.hierarchies))
+
+    def _joined(self, rows: DataFrame, labelled: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
+        """Rows with the labels of their tuples; rows of tuples that have none are left out."""
+        cardinalities = [entry.hierarchy.leaf_count for entry in found]
+        mine = packed(code_columns(len(found)), cardinalities)
+        theirs = packed(leaf_columns(len(found)), cardinalities)
+        numbered = rows.select(*named_words(mine), *map(quoted, self._carried()))
+        return numbered.join(
+            labelled.select(*named_words(theirs), *map(quoted, self.hierarchies)), word_names(mine)
+        )
+
+    def _assigned(self, tuples: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
+        """The levels of each tuple: those it was fitted with, else those of the class that covers it."""
+        hierarchies = [entry.hierarchy for entry in found]
+        if self.fitted is None or hierarchies != list(self.fitted.frequencies.hierarchies):  # codes mean other leaves
+            return self._covered(tuples, hierarchies)
+        count = len(found)
+        fitted = self.fitted.assignment.frame.drop(ROWS)
+        same = [F.col(code) == F.col(leaf) for code, leaf in zip(code_columns(count), leaf_columns(count), strict=True)]
+        both = tuples.join(fitted, same, "left")
+        known = both.where(F.col(f"{LEAF}0").isNotNull()).select(*leaf_columns(count), *level_columns(count), ROWS)
+        unknown = tuples.join(fitted, same, "left_anti")
+        return known if unknown.isEmpty() else known.unionByName(self._covered(unknown, hierarchies))
+
+    def _covered(self, tuples: DataFrame, hierarchies: Sequence[Hierarchy]) -> DataFrame:
+        """Each distinct tuple with the levels of the class it joins; codes and levels are null where there is none."""
+        count = len(hierarchies)
+        classes = _published_classes(self.classes, hierarchies)
+        names = [*leaf_columns(count), *level_columns(count)]
+
+        def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                codes = np.array([batch.column(at).to_numpy() for at in range(count)], dtype=np.int32)
+                number = covering(codes, classes, hierarchies)
+                missing = number < 0
+                levels = classes.levels[number] if classes.size else np.zeros((number.size, count), dtype=np.int32)
+                arrays = [pa.array(codes[at], mask=missing) for at in range(count)]
+                arrays += [pa.array(np.ascontiguousarray(levels[:, at]), mask=missing) for at in range(count)]
+                yield pa.RecordBatch.from_arrays([*arrays, batch.column(count)], names=[*names, ROWS])
+
+        kinds = ", ".join(f"`{name}` int" for name in names)
+        return tuples.mapInArrow(work, f"{kinds}, `{ROWS}` long")
+
+    def _refuse_uncovered(self, assigned: DataFrame) -> None:
+        found = assigned.where(F.col(f"{LEAF}0").isNull()).agg(F.count(F.lit(1)), F.sum(ROWS)).first()
+        if found is not None and found[0]:
+            raise DataError(
+                f"{found[0]:,} tuples in {found[1]:,} rows fit none of the published classes. Fit the batch anew, or set "
+                "on_unseen: suppress.",
+                tuples=int(found[0]),
+                rows=int(found[1]),
+            )
+
+
+RECODING = MstRecoding
+
+
+def _label_frame(spark: SparkSession, hierarchy: Hierarchy, name: str) -> DataFrame:
+    """The label of every leaf on every level."""
+    labels = [
+        hierarchy.labels[level][code] for level in range(hierarchy.height + 1) for code in hierarchy.codes[level].tolist()
+    ]
+    table = pa.table({NODE: pa.array(range(len(labels)), pa.int64()), name: pa.array(labels, pa.string())})
+    return spark.createDataFrame(table)
+
+
+def _published_classes(
+    labels: Sequence[Sequence[str | None]], hierarchies: Sequence[Hierarchy]
+) -> PublishedClasses:
+    """Classes as levels and codes of these hierarchies; a class with a label they do not have covers nothing here."""
+    nodes: list[dict[str | None, tuple[int, int]]] = []
+    for hierarchy in hierarchies:
+        known: dict[str | None, tuple[int, int]] = {}
+        for level in range(hierarchy.height + 1):
+            for code, label in enumerate(hierarchy.labels[level]):
+                known.setdefault(label, (level, code))
+        nodes.append(known)
+    found = [
+        [known[label] for label, known in zip(row, nodes, strict=True)]
+        for row in labels
+        if all(label in known for label, known in zip(row, nodes, strict=True))
+    ]
+    both = np.array(found, dtype=np.int32).reshape(len(found), len(hierarchies), 2)
+    return PublishedClasses(np.ascontiguousarray(both[:, :, 0]), np.ascontiguousarray(both[:, :, 1]))
