@@ -11,21 +11,36 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anon_spark.audit import Verdict, verify
     from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
-    from anon_spark.model.guarantee import KAnonymity
+    from anon_spark.families.mst import MstAnonymizer, MstRecoding
+    from anon_spark.model.guarantee import KAnonymity, LDiversity
     from anon_spark.model.hierarchy import Hierarchy
     from anon_spark.primitives.recoding import Recoding
 
 _HOMES = {
     "Hierarchy": "anon_spark.model.hierarchy",
     "KAnonymity": "anon_spark.model.guarantee",
+    "LDiversity": "anon_spark.model.guarantee",
     "LatticeAnonymizer": "anon_spark.families.lattice",
     "LatticeRecoding": "anon_spark.families.lattice",
+    "MstAnonymizer": "anon_spark.families.mst",
+    "MstRecoding": "anon_spark.families.mst",
     "Recoding": "anon_spark.primitives.recoding",
     "Verdict": "anon_spark.audit",
     "verify": "anon_spark.audit",
 }
 
-__all__ = ["Hierarchy", "KAnonymity", "LatticeAnonymizer", "LatticeRecoding", "Recoding", "Verdict", "verify"]
+__all__ = [
+    "Hierarchy",
+    "KAnonymity",
+    "LDiversity",
+    "LatticeAnonymizer",
+    "LatticeRecoding",
+    "MstAnonymizer",
+    "MstRecoding",
+    "Recoding",
+    "Verdict",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

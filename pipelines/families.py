@@ -1,18 +1,65 @@
-"""Which pipeline a job goes to: a new family is a module here and one line below."""
+"""Which pipeline a job goes to, and what a pipeline is: a new family is a module here and two lines below."""
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from anon_spark.config import JobSpec, LatticeJob
+from pyspark.sql import DataFrame, SparkSession
+
+from anon_spark.audit import RowAccount, Verdict
+from anon_spark.config import JobSpec, LatticeJob, MstJob
 from anon_spark.errors import ConfigurationError
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.report import Section
 from pipelines.lattice import LatticePipeline
+from pipelines.mst import MstPipeline
 
-FamilyPipeline = LatticePipeline  # a union as families are added
+
+class Guarantee(Protocol):
+    """What a release promises, as a report and a plan tell it."""
+
+    @property
+    def k(self) -> int: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def covers(self) -> tuple[str, ...]: ...
+    @property
+    def does_not_cover(self) -> tuple[str, ...]: ...
+
+
+class FamilyPipeline(Protocol):
+    """The steps of one job. A recoding is whatever the family's own `fit` returned."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+    @property
+    def published(self) -> list[str]: ...
+    def fingerprint(self) -> str: ...
+    def check_columns(self, df: DataFrame) -> None: ...
+    def estimate(self, df: DataFrame) -> dict[str, int]: ...
+    def fit(self, df: DataFrame, workspace: Workspace, progress: Progress | None) -> Any: ...
+    def verify(
+        self, source: DataFrame, staged: DataFrame, recoding: Any, key: DataFrame, workspace: Workspace
+    ) -> tuple[list[Verdict], RowAccount]: ...
+    def verify_published(
+        self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]
+    ) -> list[Verdict]: ...
+    def warnings(self, source: DataFrame, recoding: Any, rows: int) -> list[str]: ...
+    def risk(
+        self, source: DataFrame, release: DataFrame, recoding: Any, verdicts: Sequence[Verdict], rows: int
+    ) -> dict[str, Any]: ...
+    def facts(self, recoding: Any, verdicts: Sequence[Verdict], risk: Mapping[str, Any]) -> dict[str, Any]: ...
+    def metadata(self, recoding: Any) -> dict[str, Any]: ...
+    def sections(self, facts: Mapping[str, Any]) -> list[Section]: ...
 
 
 def pipeline_of(job: JobSpec, spark: SparkSession | None) -> FamilyPipeline:
     """The steps of the job's family, its hierarchies loaded and checked."""
     if isinstance(job, LatticeJob):
         return LatticePipeline.of(job, spark)
+    if isinstance(job, MstJob):
+        return MstPipeline.of(job, spark)
     raise ConfigurationError(f"family {job.family} is not in this version.")

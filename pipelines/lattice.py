@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from anon_spark.audit import (
     RowAccount,
     Verdict,
-    find_dependencies,
     published_classes,
-    verify_columns,
     verify_k_anonymity,
     verify_order,
     verify_recoding,
     verify_rows,
 )
 from anon_spark.audit.persons import with_persons
-from anon_spark.columns import PERSON, ROWS, quoted
+from anon_spark.columns import PERSON, quoted
 from anon_spark.config import LatticeJob
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
-from anon_spark.families.lattice.anonymizer import lattice_of
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.progress import Progress
-from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
-from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
-from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section, lattice_sections
 from anon_spark.risk import homogeneity, link_attack
-from anon_spark.risk.uniqueness import Uniqueness
+from pipelines.relational import RelationalPipeline
 
 
 @dataclass(frozen=True)
-class LatticePipeline:
+class LatticePipeline(RelationalPipeline):
     """The steps of one lattice job; everything that needs no row of the table is done when it is made."""
 
     job: LatticeJob
@@ -58,26 +50,6 @@ class LatticePipeline:
     @property
     def guarantee(self) -> KAnonymity:
         return KAnonymity(self.job.privacy.k, tuple(self.hierarchies), self.job.columns.person)
-
-    @property
-    def published(self) -> list[str]:
-        return list(self.job.columns.published)
-
-    def fingerprint(self) -> str:
-        """What the hierarchies say, which the job file only points to."""
-        return json.dumps({name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()}, sort_keys=True)
-
-    def check_columns(self, df: DataFrame) -> None:
-        columns = self.job.columns
-        named = [*self.published, *columns.identifiers, *([columns.person] if columns.person else [])]
-        require_columns(df, named)
-        with_keys(df, self.hierarchies)  # refuses types that have no hierarchy
-        for name in (*columns.sensitive, *columns.keep):
-            if _without_order(df.schema[name].dataType):
-                raise ConfigurationError(
-                    f"Column {name}: a map or variant cannot be published, because it has no order to shuffle by. "
-                    "Turn it into an array or a text, or leave it out."
-                )
 
     def fit(self, df: DataFrame, workspace: Workspace, progress: Progress | None) -> LatticeRecoding:
         job = self.job
@@ -137,9 +109,9 @@ class LatticePipeline:
         if set(self.published) - set(release.columns):
             return [columns]
         names = list(self.hierarchies)
-        keyed = with_keys(source, self.hierarchies)
-        found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
-        recoded = {entry.name: (entry.hierarchy, int(levels[entry.name])) for entry in found}
+        recoded = {
+            entry.name: (entry.hierarchy, int(levels[entry.name])) for entry in self._dictionaries(source)
+        }
         truthfulness, account = self._truth(source, release, recoded)
         in_scope = account.source - account.dropped_nulls - account.dropped_unseen
         rows = verify_rows(account, self.job.privacy.budget(in_scope), {})
@@ -160,13 +132,11 @@ class LatticePipeline:
         """What an attacker gains, as plain numbers; counts made on the way are used again."""
         classes = {verdict.name: verdict.facts for verdict in verdicts}[f"{self.job.privacy.k}-anonymity"]
         assert recoding.fitted is not None, "a fit inside a run keeps its counts"
-        counted = recoding.fitted.frequencies
-        tuples = counted.frame.groupBy(*code_columns(len(self.hierarchies))).agg(F.sum(ROWS).alias(ROWS))
-        before = Uniqueness(counted.rows, counted.tuples, tuples.where(F.col(ROWS) == 1).count())
+        before = self.unique_before(recoding.fitted.frequencies)
         link = link_attack(source, release, recoding.recoded(), rows=rows)
         found = homogeneity(release, list(self.hierarchies), self.job.columns.sensitive)
         return {
-            "unique_rows": {"before": before.share, "after": 0.0 if classes["smallest"] > 1 else None},
+            "unique_rows": {"before": before, "after": 0.0 if classes["smallest"] > 1 else None},
             "link_attack": {
                 "sampled_rows": link.rows,
                 "expected_success_before": link.before_expected,
@@ -177,51 +147,12 @@ class LatticePipeline:
             "sensitive_value_shared_by_whole_class": {entry.column: entry.share for entry in found},
         }
 
-    def warnings(self, source: DataFrame, recoding: LatticeRecoding, rows: int) -> list[str]:
-        """What a person should look at although nothing is violated."""
-        kept = [*self.job.columns.sensitive, *self.job.columns.keep]
-        found = find_dependencies(source, kept, list(self.hierarchies), rows)
-        return [*recoding.warnings, *(str(dependency) for dependency in found)]
-
     def sections(self, facts: Mapping[str, Any]) -> list[Section]:
         return lattice_sections(facts)
 
     def facts(self, recoding: Recoding, verdicts: Sequence[Verdict], risk: Mapping[str, Any]) -> dict[str, Any]:
         """The recoding's facts with class sizes and risk."""
-        sizes = next(v.facts["histogram"] for v in verdicts if v.name == f"{self.job.privacy.k}-anonymity")
-        buckets = [dict(zip(("from", "to", "classes", "rows"), bucket, strict=True)) for bucket in sizes]
-        return {**recoding.facts(), "class_sizes": buckets, "risk": dict(risk)}
-
-    def estimate(self, df: DataFrame) -> dict[str, int]:
-        """Rows, distinct tuples, nulls, unseen values and lattice nodes; unseen values raise as in a run.
-
-        Cost: two jobs, and one for persons; writes nothing.
-        """
-        keyed = with_keys(df, self.hierarchies)
-        tuples = keyed.groupBy(*(F.col(quoted(name)) for name in self.hierarchies)).agg(F.count(F.lit(1)).alias("rows"))
-        counted = tuples.agg(F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0))).first()
-        assert counted is not None
-        found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(df, self.hierarchies))
-        if self.job.on_unseen == "error":
-            refuse_unseen(found)
-        person = self.job.columns.person
-        return {
-            "rows": int(counted[1]),
-            **({"persons": df.select(quoted(person)).distinct().count()} if person else {}),
-            "distinct_tuples": int(counted[0]),
-            "lattice_nodes": lattice_of([entry.hierarchy for entry in found]).size,
-            "rows_with_unseen_values": max((entry.unseen_rows for entry in found), default=0),
-            "null_cells": sum(entry.null_rows for entry in found),
-        }
-
-    def _column_verdict(self, release: DataFrame) -> Verdict:
-        columns = self.job.columns
-        forbidden = [*columns.identifiers, *([columns.person] if columns.person else [])]
-        return verify_columns(release, self.published, forbidden, list(self.hierarchies))
-
-    @property
-    def _unchanged(self) -> list[str]:
-        return [*self.job.columns.sensitive, *self.job.columns.keep]
+        return {**recoding.facts(), "class_sizes": self.buckets(verdicts), "risk": dict(risk)}
 
     def _truth(
         self,
@@ -238,12 +169,3 @@ def _refuse_levels(node: Sequence[int], hierarchies: Mapping[str, Hierarchy | Ru
     for (name, hierarchy), level in zip(hierarchies.items(), node, strict=False):
         if isinstance(hierarchy, Hierarchy) and level > hierarchy.height:
             raise ConfigurationError(f"lattice.choose.node: {name} has levels 0 to {hierarchy.height}, not {level}.")
-
-
-def _without_order(kind: DataType) -> bool:
-    """Whether a type holds a map or a variant somewhere: Spark hashes neither."""
-    if isinstance(kind, ArrayType):
-        return _without_order(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_without_order(part.dataType) for part in kind.fields)
-    return isinstance(kind, (MapType, VariantType))

@@ -13,13 +13,15 @@ from anon_spark.audit.classes import published_classes
 from anon_spark.audit.dependencies import Dependency, find_dependencies
 from anon_spark.audit.hygiene import verify_columns, verify_order
 from anon_spark.audit.k_anonymity import verify_k_anonymity
+from anon_spark.audit.l_diversity import verify_l_diversity
+from anon_spark.audit.local_recoding import assignment_columns, verify_covered, verify_local_recoding
 from anon_spark.audit.truthfulness import verify_recoding
 from anon_spark.audit.verdict import Verdict, combined
 from anon_spark.errors import ConfigurationError
-from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.guarantee import KAnonymity, LDiversity
 
 
-def verify(release: DataFrame, *guarantees: KAnonymity) -> Verdict:
+def verify(release: DataFrame, *guarantees: KAnonymity | LDiversity) -> Verdict:
     """Whether a release keeps all the guarantees; `verify(...).require()` raises when it does not.
 
     Guarantee: decided from the published values alone. Cost: that of each guarantee's verifier.
@@ -29,21 +31,27 @@ def verify(release: DataFrame, *guarantees: KAnonymity) -> Verdict:
     return combined(*(_verdict(release, guarantee) for guarantee in guarantees))
 
 
-def _verdict(release: DataFrame, guarantee: KAnonymity) -> Verdict:
+def _verdict(release: DataFrame, guarantee: KAnonymity | LDiversity) -> Verdict:
     if isinstance(guarantee, KAnonymity):
         return verify_k_anonymity(release, guarantee.columns, guarantee.k, guarantee.person)
-    raise ConfigurationError(f"No verifier for {type(guarantee).__name__}. Known guarantees: KAnonymity.")
+    if isinstance(guarantee, LDiversity):
+        return verify_l_diversity(release, guarantee.columns, guarantee.sensitive, guarantee.l)
+    raise ConfigurationError(f"No verifier for {type(guarantee).__name__}. Known guarantees: KAnonymity, LDiversity.")
 
 
 __all__ = [
     "Dependency",
     "RowAccount",
     "Verdict",
+    "assignment_columns",
     "find_dependencies",
     "published_classes",
     "verify",
     "verify_columns",
+    "verify_covered",
     "verify_k_anonymity",
+    "verify_l_diversity",
+    "verify_local_recoding",
     "verify_order",
     "verify_recoding",
     "verify_rows",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
@@ -18,9 +20,9 @@ from anon_spark.columns import ROWS
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 
-_STATUS = private("status")
-_SUMS = tuple(private(f"{name}_sum") for name in ("source", "source_mark", "tuples", "single", "published", "mark"))
-_SOURCE, _SOURCE_MARK, _TUPLES, _SINGLE, _PUBLISHED, _PUBLISHED_MARK = _SUMS
+STATUS = private("status")
+SUMS = tuple(private(f"{name}_sum") for name in ("source", "source_mark", "tuples", "single", "published", "mark"))
+SOURCE, SOURCE_MARK, TUPLES, SINGLE, PUBLISHED, PUBLISHED_MARK = SUMS
 
 
 def verify_recoding(
@@ -44,38 +46,18 @@ def verify_recoding(
     Cost: one job, one scan of each table, one shuffle of the source's distinct tuples and one of classes, both with
     map-side aggregation; one row reaches the driver.
     """
-    if nulls not in ("value", "suppress"):
-        raise ConfigurationError("nulls must be 'value' or 'suppress'.")
-    if not recoded:
-        raise ConfigurationError("A recoding needs at least one quasi-identifier, none was given.")
     names = list(recoded)
-    require_columns(source, [*names, *unchanged], "source")
-    require_columns(release, [*names, *unchanged], "release")
-    other = [name for name in unchanged if source.schema[name].dataType != release.schema[name].dataType]
-
+    other = check_recoding(source, release, names, unchanged, nulls)
     if classes is None:
         classes = published_classes(release, names, unchanged=unchanged)
-    compared = _compared(source, classes, recoded, unchanged, nulls)
-    published, expected = F.col(_PUBLISHED), F.col(_SOURCE)
-    kept = F.col(_STATUS) == KEPT
-    faults = {
-        "invented": (published > 0) & (expected == 0),
-        "partial": (published > 0) & (published < expected),
-        "excess": (expected > 0) & (published > expected),
-        "altered": (published > 0) & (published == expected) & (F.col(_SOURCE_MARK) != F.col(_PUBLISHED_MARK)),
-    }
-    absent = kept & (published == 0)
+    compared = compare(source_classes(source, recoded, unchanged, nulls), classes, names)
+    faults = class_faults()
+    absent = (F.col(STATUS) == KEPT) & (F.col(PUBLISHED) == 0)
     found = compared.agg(
-        _total(F.lit(True), expected).alias("source"),
-        _total(F.lit(True), published).alias("published"),
-        _total(absent, expected).alias("suppressed"),
-        _total(F.col(_STATUS) == NULL, expected).alias("dropped_nulls"),
-        _total(F.col(_STATUS) == UNSEEN, expected).alias("dropped_unseen"),
-        _total(absent, F.lit(1)).alias("suppressed_classes"),
-        _total(published > 0, F.lit(1)).alias("classes"),
-        _total(F.lit(True), F.col(_TUPLES)).alias("source_tuples"),
-        _total(F.lit(True), F.col(_SINGLE)).alias("source_unique"),
-        *(_total(fault, F.lit(1)).alias(name) for name, fault in faults.items()),
+        *row_totals(),
+        total(absent, F.col(SOURCE)).alias("suppressed"),
+        total(absent, F.lit(1)).alias("suppressed_classes"),
+        *(total(fault, F.lit(1)).alias(name) for name, fault in faults.items()),
     ).collect()[0]
 
     account = RowAccount(
@@ -87,18 +69,7 @@ def verify_recoding(
         suppressed_classes=found["suppressed_classes"],
     )
     violations = sum(found[name] for name in faults) + len(other)
-    said = {
-        "invented": "have no source row that recodes to them",
-        "partial": "are published only in part",
-        "excess": "have more rows than the source",
-        "altered": "have other values in unchanged columns",
-    }
-    parts = [f"{found[name]} of {found['classes']} classes {text}." for name, text in said.items() if found[name]]
-    if other:
-        parts.append(f"{len(other)} unchanged columns have another type than in the source: {', '.join(other)}.")
-    any_fault = F.lit(False)
-    for fault in faults.values():
-        any_fault = any_fault | fault
+    parts = [*said_of_classes(found), *said_of_types(other)]
     return (
         Verdict(
             name="truthfulness",
@@ -107,26 +78,125 @@ def verify_recoding(
             checked=found["classes"],
             detail=" ".join(parts) or f"all {found['classes']} classes are the source's rows, recoded.",
             facts={name: found[name] for name in (*faults, "classes", "source_tuples", "source_unique")},
-            frame=compared.where(any_fault).select(
-                *(F.col(_label(at)).alias(name) for at, name in enumerate(names)),
-                expected.alias("rows_in_source"),
-                published.alias("rows_in_release"),
-            ),
+            frame=faulty_classes(compared, faults, names),
         ),
         account,
     )
 
 
-def _label(at: int) -> str:
+# -- what every recoding is compared by -----------------------------------------------------------------------------
+
+
+def check_recoding(
+    source: DataFrame, release: DataFrame, names: Sequence[str], unchanged: Sequence[str], nulls: str
+) -> list[str]:
+    """Refuse arguments that no release could meet; gives back the unchanged columns that changed their type."""
+    if nulls not in ("value", "suppress"):
+        raise ConfigurationError("nulls must be 'value' or 'suppress'.")
+    if not names:
+        raise ConfigurationError("A recoding needs at least one quasi-identifier, none was given.")
+    require_columns(source, [*names, *unchanged], "source")
+    require_columns(release, [*names, *unchanged], "release")
+    return [name for name in unchanged if source.schema[name].dataType != release.schema[name].dataType]
+
+
+def class_faults() -> dict[str, Column]:
+    """Kind of fault → whether a row of `compare` has it; a class has at most one."""
+    published, expected = F.col(PUBLISHED), F.col(SOURCE)
+    return {
+        "invented": (published > 0) & (expected == 0),
+        "partial": (published > 0) & (published < expected),
+        "excess": (expected > 0) & (published > expected),
+        "altered": (published > 0) & (published == expected) & (F.col(SOURCE_MARK) != F.col(PUBLISHED_MARK)),
+    }
+
+
+def row_totals() -> list[Column]:
+    """Sums over the rows of `compare` that every verdict and row account names."""
+    return [
+        total(F.lit(True), F.col(SOURCE)).alias("source"),
+        total(F.lit(True), F.col(PUBLISHED)).alias("published"),
+        total(F.col(STATUS) == NULL, F.col(SOURCE)).alias("dropped_nulls"),
+        total(F.col(STATUS) == UNSEEN, F.col(SOURCE)).alias("dropped_unseen"),
+        total(F.col(PUBLISHED) > 0, F.lit(1)).alias("classes"),
+        total(F.lit(True), F.col(TUPLES)).alias("source_tuples"),
+        total(F.lit(True), F.col(SINGLE)).alias("source_unique"),
+    ]
+
+
+def said_of_classes(found: Row) -> list[str]:
+    """One sentence per kind of fault that was found."""
+    said = {
+        "invented": "have no source row that recodes to them",
+        "partial": "are published only in part",
+        "excess": "have more rows than the source",
+        "altered": "have other values in unchanged columns",
+    }
+    return [f"{found[name]} of {found['classes']} classes {text}." for name, text in said.items() if found[name]]
+
+
+def said_of_types(other: Sequence[str]) -> list[str]:
+    """One sentence, if any unchanged column has another type."""
+    many = f"{len(other)} unchanged columns have another type than in the source: {', '.join(other)}."
+    return [many] if other else []
+
+
+def faulty_classes(compared: DataFrame, faults: Mapping[str, Column], names: Sequence[str]) -> DataFrame:
+    """The classes with any of the faults: labels and both sides' rows."""
+    return compared.where(reduce(or_, faults.values())).select(
+        *(F.col(label_column(at)).alias(name) for at, name in enumerate(names)),
+        F.col(SOURCE).alias("rows_in_source"),
+        F.col(PUBLISHED).alias("rows_in_release"),
+    )
+
+
+def label_column(at: int) -> str:
     return private(f"label_{at}")
 
 
-def _raw(at: int) -> str:
+def raw_column(at: int) -> str:
     return private(f"raw_{at}")
 
 
-def _total(condition: Column, value: Column) -> Column:
+def total(condition: Column, value: Column) -> Column:
+    """The sum of a value where a condition holds; 0 of nothing."""
     return F.coalesce(F.sum(F.when(condition, value).otherwise(F.lit(0))), F.lit(0)).cast("long")
+
+
+def source_tuples(source: DataFrame, names: Sequence[str], unchanged: Sequence[str]) -> DataFrame:
+    """The source's distinct raw tuples with row count and hash sum, and a status for the look-ups to fill.
+
+    Cost: one shuffle of distinct raw tuples; no action.
+    """
+    raw = [exact(source, name).alias(raw_column(at)) for at, name in enumerate(names)]
+    return (
+        source.select(*raw, mark(source, unchanged).alias(SOURCE_MARK))
+        .groupBy(*(raw_column(at) for at in range(len(raw))))
+        .agg(F.count(F.lit(1)).alias(SOURCE), F.sum(SOURCE_MARK).alias(SOURCE_MARK))
+        .withColumn(STATUS, F.lit(KEPT))
+    )
+
+
+def with_scope(tuples: DataFrame, nulls: str) -> DataFrame:
+    """Settle the status of looked-up tuples: KEPT is in scope, NULL and UNSEEN were dropped by policy (both: NULL)."""
+    unseen = F.when(F.col(STATUS).bitwiseAND(UNSEEN) != 0, F.lit(UNSEEN)).otherwise(F.lit(KEPT))
+    with_null = F.col(STATUS).bitwiseAND(NULL) != 0
+    return tuples.withColumn(
+        STATUS, F.when(with_null, F.lit(NULL)).otherwise(unseen) if nulls == "suppress" else unseen
+    )
+
+
+def tuple_sums() -> list[Column]:
+    """The columns SUMS of a source tuple, nothing published yet."""
+    one, zero = F.lit(1).cast("long"), F.lit(0).cast("long")
+    return [
+        F.col(SOURCE),
+        F.col(SOURCE_MARK),
+        one.alias(TUPLES),
+        F.when(F.col(SOURCE) == 1, one).otherwise(zero).alias(SINGLE),
+        zero.alias(PUBLISHED),
+        zero.alias(PUBLISHED_MARK),
+    ]
 
 
 def source_classes(
@@ -136,48 +206,30 @@ def source_classes(
 
     Cost: one shuffle of distinct raw tuples, one broadcast join per quasi-identifier; no action.
     """
-    raw = [exact(source, name).alias(_raw(at)) for at, name in enumerate(recoded)]
-    frame = (
-        source.select(*raw, mark(source, unchanged).alias(_SOURCE_MARK))
-        .groupBy(*(_raw(at) for at in range(len(raw))))
-        .agg(F.count(F.lit(1)).alias(_SOURCE), F.sum(_SOURCE_MARK).alias(_SOURCE_MARK))
-        .withColumn(_STATUS, F.lit(KEPT))
-    )
+    frame = source_tuples(source, list(recoded), unchanged)
     for at, (hierarchy, level) in enumerate(recoded.values()):
-        frame = with_recoded(frame, _raw(at), _label(at), _STATUS, hierarchy, level)
-    unseen = F.when(F.col(_STATUS).bitwiseAND(UNSEEN) != 0, F.lit(UNSEEN)).otherwise(F.lit(KEPT))
-    with_null = F.col(_STATUS).bitwiseAND(NULL) != 0
-    status = F.when(with_null, F.lit(NULL)).otherwise(unseen) if nulls == "suppress" else unseen
-    one, zero = F.lit(1).cast("long"), F.lit(0).cast("long")
-    return frame.withColumn(_STATUS, status).select(
-        *(F.when(F.col(_STATUS) == KEPT, F.col(_label(at))).alias(_label(at)) for at in range(len(raw))),
-        _STATUS,
-        _SOURCE,
-        _SOURCE_MARK,
-        one.alias(_TUPLES),
-        F.when(F.col(_SOURCE) == 1, one).otherwise(zero).alias(_SINGLE),
-        zero.alias(_PUBLISHED),
-        zero.alias(_PUBLISHED_MARK),
+        frame = with_recoded(frame, raw_column(at), label_column(at), STATUS, hierarchy, level)
+    kept = F.col(STATUS) == KEPT
+    return with_scope(frame, nulls).select(
+        *(F.when(kept, F.col(label_column(at))).alias(label_column(at)) for at in range(len(recoded))),
+        STATUS,
+        *tuple_sums(),
     )
 
 
-def _compared(
-    source: DataFrame,
-    classes: DataFrame,
-    recoded: Mapping[str, tuple[Hierarchy, int]],
-    unchanged: Sequence[str],
-    nulls: str,
-) -> DataFrame:
-    """One row per class of either side with both sides' sums: a null-safe full outer join, as union and groupBy."""
-    labels = [F.col(quoted(name)).cast(StringType()).alias(_label(at)) for at, name in enumerate(recoded)]
+def compare(expected: DataFrame, classes: DataFrame, names: Sequence[str]) -> DataFrame:
+    """One row per class of either side with both sides' sums: a null-safe full outer join, as union and groupBy.
+
+    expected: labels, STATUS, SUMS and perhaps more sums; classes: what `published_classes` counted.
+    """
+    keys = [label_column(at) for at in range(len(names))]
+    sums = [name for name in expected.columns if name not in (*keys, STATUS)]
     zero = F.lit(0).cast("long")
     published = classes.select(
-        *labels,
-        F.lit(KEPT).alias(_STATUS),
-        *(zero.alias(name) for name in (_SOURCE, _SOURCE_MARK, _TUPLES, _SINGLE)),
-        F.col(ROWS).alias(_PUBLISHED),
-        F.col(MARK).alias(_PUBLISHED_MARK),
+        *(F.col(quoted(name)).cast(StringType()).alias(key) for key, name in zip(keys, names, strict=True)),
+        F.lit(KEPT).alias(STATUS),
+        *(zero.alias(name) for name in sums if name not in (PUBLISHED, PUBLISHED_MARK)),
+        F.col(ROWS).alias(PUBLISHED),
+        F.col(MARK).alias(PUBLISHED_MARK),
     )
-    both = source_classes(source, recoded, unchanged, nulls).unionByName(published)
-    keys = [_label(at) for at in range(len(labels))]
-    return both.groupBy(*keys, _STATUS).agg(*(F.sum(name).alias(name) for name in _SUMS))
+    return expected.unionByName(published).groupBy(*keys, STATUS).agg(*(F.sum(name).alias(name) for name in sums))

@@ -13,6 +13,7 @@ from anon_spark.config.job import ColumnsSpec, InputSpec, JobSpec, OutputSpec, P
 from anon_spark.config.lattice import ChooseSpec, LatticeJob, LatticeSpec
 from anon_spark.config.loading import FAMILIES, config_hash, known_keys, load_job, parse_job
 from anon_spark.config.locations import is_path, is_uri, relation, resolve_file, resolve_table
+from anon_spark.config.mst import MstJob, MstPrivacySpec, MstSpec
 
 __all__ = [
     "FAMILIES",
@@ -28,6 +29,9 @@ __all__ = [
     "LatticeSpec",
     "LevelsSource",
     "MaskSpec",
+    "MstJob",
+    "MstPrivacySpec",
+    "MstSpec",
     "OutputSpec",
     "PrivacySpec",
     "RolesSpec",

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from anon_spark.config.job import FAMILY_NAMES, JobSpec
 from anon_spark.config.keys import keys_of
 from anon_spark.config.lattice import LatticeJob
+from anon_spark.config.mst import MstJob
 from anon_spark.config.problems import problems
 from anon_spark.config.spec import Problem
 from anon_spark.config.yaml_text import parse
@@ -21,6 +22,7 @@ from anon_spark.errors import ConfigurationError, did_you_mean
 
 FAMILIES: Mapping[str, type[JobSpec]] = {
     "lattice": LatticeJob,
+    "mst": MstJob,
 }
 """The families of this version: a new one is a module with its job and a line here."""
 

@@ -36,17 +36,8 @@ class KAnonymity:
     )
 
     def __init__(self, k: int, columns: Sequence[str], person: str | None = None) -> None:
-        if isinstance(k, bool) or not isinstance(k, int):
-            raise ConfigurationError(f"k must be a whole number, not {type(k).__name__}. Give k of at least 2.")
-        if k < 2:
-            raise ConfigurationError(f"k is {k}: a class of one row protects nobody. Give k of at least 2.")
-        if isinstance(columns, str):
-            raise ConfigurationError("columns must be a list of column names, not one text. Write columns=[...].")
-        names = tuple(columns)
-        if not names:
-            raise ConfigurationError("k-anonymity needs at least one quasi-identifier column, none was given.")
-        if len(set(names)) < len(names):
-            raise ConfigurationError(f"{len(names) - len(set(names))} columns are listed twice. Name each column once.")
+        _check_number("k", k, "a class of one row protects nobody")
+        names = _checked_names("columns", columns, "k-anonymity needs at least one quasi-identifier column, none was given.")
         if person is not None and person in names:
             raise ConfigurationError(f"Column {person} cannot be both the person and a quasi-identifier.")
         object.__setattr__(self, "k", k)
@@ -60,3 +51,93 @@ class KAnonymity:
 
     def __str__(self) -> str:
         return f"{self.k}-anonymity on {', '.join(self.columns)} (counting {self.unit})"
+
+
+@dataclass(frozen=True, init=False)
+class LDiversity:
+    """Every combination of published quasi-identifier values goes with at least l distinct values of each sensitive column.
+
+    l: at least 2; columns: the quasi-identifiers of the release; sensitive: the columns whose values are to differ. Null
+    is a value.
+    """
+
+    l: int  # noqa: E741 - the papers' name
+    columns: tuple[str, ...]
+    sensitive: tuple[str, ...]
+
+    covers: ClassVar[tuple[str, ...]] = (
+        "Someone who knows the true quasi-identifiers of a person is left with at least l values of each sensitive column, "
+        "taken by itself.",
+        "No class of rows shares one single sensitive value, so finding the class does not give the value away.",
+    )
+    does_not_cover: ClassVar[tuple[str, ...]] = (
+        "Probabilistic inference: the l values are counted, not weighed. One of them may be far more likely than the others, "
+        "in its class or compared with the whole table, and is then as good as learnt.",
+        "Similar values: l values that mean nearly the same (three kinds of one disease, neighbouring salaries) count as l.",
+        "Background knowledge: an attacker who can rule out values is left with fewer than l; so is one who knows another "
+        "sensitive column of the row.",
+        "Presence: whether a person is in the table at all, and how many rows fit, is not limited by l.",
+        "Several releases of the same people: the values they have in common may be fewer than l.",
+    )
+
+    def __init__(self, l: int, columns: Sequence[str], sensitive: Sequence[str]) -> None:  # noqa: E741
+        _check_number("l", l, "one value for a whole class gives it away")
+        names = _checked_names("columns", columns, "l-diversity needs at least one quasi-identifier column, none was given.")
+        values = _checked_names("sensitive", sensitive, "l-diversity needs at least one sensitive column, none was given.")
+        both = [name for name in values if name in names]
+        if both:
+            raise ConfigurationError(f"Columns cannot be both sensitive and quasi-identifiers: {', '.join(both)}.")
+        object.__setattr__(self, "l", l)
+        object.__setattr__(self, "columns", names)
+        object.__setattr__(self, "sensitive", values)
+
+    def __str__(self) -> str:
+        return f"distinct {self.l}-diversity of {', '.join(self.sensitive)} on {', '.join(self.columns)}"
+
+
+def _check_number(name: str, value: int, why: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigurationError(f"{name} must be a whole number, not {type(value).__name__}. Give {name} of at least 2.")
+    if value < 2:
+        raise ConfigurationError(f"{name} is {value}: {why}. Give {name} of at least 2.")
+
+
+def _checked_names(name: str, columns: Sequence[str], none: str) -> tuple[str, ...]:
+    if isinstance(columns, str):
+        raise ConfigurationError(f"{name} must be a list of column names, not one text. Write {name}=[...].")
+    names = tuple(columns)
+    if not names:
+        raise ConfigurationError(none)
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"{len(names) - len(set(names))} columns are listed twice. Name each column once.")
+    return names
+
+
+@dataclass(frozen=True)
+class DiverseAnonymity:
+    """k-anonymity and distinct l-diversity of one release."""
+
+    anonymity: KAnonymity
+    diversity: LDiversity
+
+    @property
+    def k(self) -> int:
+        return self.anonymity.k
+
+    @property
+    def unit(self) -> str:
+        """What a class counts."""
+        return self.anonymity.unit
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        return (*self.anonymity.covers, *self.diversity.covers)
+
+    @property
+    def does_not_cover(self) -> tuple[str, ...]:
+        """What neither covers; attribute disclosure is what l-diversity is for, as far as it says itself."""
+        others = tuple(text for text in self.anonymity.does_not_cover if not text.startswith("Attribute disclosure"))
+        return (*self.diversity.does_not_cover, *others)
+
+    def __str__(self) -> str:
+        return f"{self.anonymity} and {self.diversity}"

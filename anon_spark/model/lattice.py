@@ -10,7 +10,11 @@ from math import ceil, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.errors import LimitExceeded
+from anon_spark.model.hierarchy import Hierarchy
+
 Node = tuple[int, ...]
+MOST_NODES = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -72,3 +76,15 @@ class Lattice:
 def below_or_equal(node: Node, other: Node) -> bool:
     """Whether node is a specialization of other (or other itself)."""
     return all(level <= bound for level, bound in zip(node, other, strict=True))
+
+
+def lattice_of(hierarchies: Sequence[Hierarchy]) -> Lattice:
+    """The lattice of the hierarchies, refused when the driver could not hold its bounds."""
+    lattice = Lattice(tuple(hierarchy.height for hierarchy in hierarchies))
+    if lattice.size > MOST_NODES:
+        raise LimitExceeded(
+            f"The lattice has {lattice.size:,} nodes, at most {MOST_NODES:,} are searched. Use fewer levels or "
+            "columns.",
+            nodes=lattice.size,
+        )
+    return lattice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +21,7 @@ class Recoding(ABC):
     """A recoding: apply it with `transform`, look at it with `facts`, keep it with `save` where the family allows it."""
 
     family: str
+    warnings: Sequence[str]
 
     @abstractmethod
     def transform(self, df: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ a class below k. It reads nothing and decides nothing; the pipeline hands over f
 from __future__ import annotations
 
 from anon_spark.report.lattice import lattice_sections
+from anon_spark.report.mst import mst_sections
 from anon_spark.report.run_report import Check, Picture, RunReport, Section, Table, Text
 
-__all__ = ["Check", "Picture", "RunReport", "Section", "Table", "Text", "lattice_sections"]
+__all__ = ["Check", "Picture", "RunReport", "Section", "Table", "Text", "lattice_sections", "mst_sections"]

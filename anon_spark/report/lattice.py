@@ -6,12 +6,13 @@ report than one that shows what the release hides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from anon_spark.report.formats import is_flag, is_number, seconds, show, wording
+from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
-from anon_spark.report.plots import bucket_name, class_size_plot, front_plot, levels_plot, loss_plot
+from anon_spark.report.plots import front_plot, levels_plot, loss_plot
+from anon_spark.report.relational import class_items, refuse_labels, refuse_small_classes, risk_items
 
 MOST_ROWS = 60  # of the front in the table; the JSON beside the page holds all
 
@@ -30,7 +31,7 @@ def lattice_sections(facts: Mapping[str, Any]) -> list[Section]:
     """
     required_k = int(facts["required_k"])
     _refuse_small_classes(required_k, facts)
-    _refuse_labels(facts)
+    refuse_labels(facts)
     front, attributes = facts.get("front") or (), facts.get("attributes") or ()
     sections = []
     if front:
@@ -38,9 +39,9 @@ def lattice_sections(facts: Mapping[str, Any]) -> list[Section]:
     if attributes:
         sections.append(Section("How far each attribute was generalized", _attribute_items(attributes)))
     if facts.get("class_sizes"):
-        sections.append(Section("Sizes of the published classes", _class_items(facts["class_sizes"], required_k)))
+        sections.append(Section("Sizes of the published classes", class_items(facts["class_sizes"], required_k)))
     if facts.get("risk"):
-        sections.append(Section("What an attacker gains", _risk_items(facts["risk"])))
+        sections.append(Section("What an attacker gains", risk_items(facts["risk"])))
     if facts.get("search"):
         sections.append(Section("Search", _search_items(facts["search"])))
     return sections
@@ -50,18 +51,7 @@ def _refuse_small_classes(required_k: int, facts: Mapping[str, Any]) -> None:
     chosen = facts.get("chosen")
     if chosen and chosen["k"] < required_k:
         raise ValueError(f"chosen.k is {chosen['k']}, required is {required_k}: such a node cannot be chosen.")
-    small = sum(bucket["from"] < required_k for bucket in facts.get("class_sizes") or ())
-    if small:
-        raise ValueError(f"class_sizes: {small} ranges start below k = {required_k}. Count published classes only.")
-
-
-def _refuse_labels(facts: Mapping[str, Any]) -> None:
-    """Text could be a value of the table: counts and measures only."""
-    counted = [(f"attributes.{one['name']}.labels", one.get("labels")) for one in facts.get("attributes") or ()]
-    measured = [(f"risk: {name}", value) for name, value in _flat(facts.get("risk") or {})]
-    for where, value in counted + measured:
-        if value is not None and not is_number(value) and not is_flag(value):
-            raise ValueError(f"{where}: a number is needed, not {type(value).__name__}. Report how many, never which.")
+    refuse_small_classes(required_k, facts)
 
 
 def _front_items(facts: Mapping[str, Any], front: Sequence[Mapping[str, Any]], required_k: int) -> list[Item]:
@@ -154,21 +144,6 @@ def _attribute_items(attributes: Sequence[Mapping[str, Any]]) -> list[Item]:
     return items
 
 
-def _class_items(buckets: Sequence[Mapping[str, Any]], required_k: int) -> list[Item]:
-    classes = sum(bucket["classes"] for bucket in buckets)
-    told = "; ".join(f"{bucket_name(one)}: {show(one['classes'])} classes, {show(one['rows'])} rows" for one in buckets)
-    rows = [(bucket_name(one), one["classes"], one["rows"]) for one in buckets]
-    words = (
-        f"A class is the set of published rows that look alike in every quasi-identifier. None of the {show(classes)} "
-        f"classes is smaller than {required_k:,}."
-    )
-    return [
-        Text("", [words]),
-        Picture("Classes and rows by size", class_size_plot(buckets), f"Bars by size of the class. {told}."),
-        Table("", ("size of the class", "classes", "rows in them"), rows),
-    ]
-
-
 def _search_items(search: Mapping[str, Any]) -> list[Item]:
     nodes, evaluated, spent = search.get("nodes"), search.get("evaluated"), search.get("seconds")
     share = f"{evaluated / nodes:.1%}" if nodes and evaluated is not None else None
@@ -184,22 +159,3 @@ def _search_items(search: Mapping[str, Any]) -> list[Item]:
         ("Time", None if spent is None else seconds(spent)),
     ]
     return [Table("", ("what", "value"), [row for row in rows if row[1] is not None])]
-
-
-def _risk_items(risk: Mapping[str, Any]) -> list[Item]:
-    single = [(wording(name), value) for name, value in risk.items() if not isinstance(value, Mapping)]
-    tables = {"": single} if single else {}
-    for name, value in risk.items():
-        if isinstance(value, Mapping):
-            tables[wording(name)] = list(_flat(value))
-    words = "Numbers for somebody who knows every quasi-identifier of a person and looks that person up in the release."
-    return [Text("", [words]), *(Table(title, ("measure", "value"), rows) for title, rows in tables.items())]
-
-
-def _flat(nested: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in nested.items():
-        told = f"{above}{wording(str(name)) if not above else str(name).replace('_', ' ')}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{told}, ")
-        else:
-            yield told, value

@@ -197,3 +197,47 @@ def _level_note(attribute: Mapping[str, Any]) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def shares_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
+    """One bar per attribute (name, shares by level), from the original value on the left to the root on the right."""
+
+    def draw(figure: Figure) -> dict[str, str]:
+        axes = figure.subplots()
+        plain_axes(axes)
+        tooltips = {}
+        for at, attribute in enumerate(attributes):
+            left = 0.0
+            deepest = max(len(attribute["shares"]) - 1, 1)
+            for level, share in enumerate(attribute["shares"]):
+                gid = f"asr-share-{at}-{level}"
+                axes.barh(
+                    at, share, left=left, height=0.52, color=ACCENT, alpha=0.15 + 0.85 * level / deepest, gid=gid
+                )
+                tooltips[gid] = f"{attribute['name']}: {show(share)} of rows on level {level} of {deepest}"
+                left += share
+        axes.set_yticks(range(len(attributes)), [_short(attribute["name"]) for attribute in attributes])
+        axes.set_ylim(len(attributes) - 0.4, -0.6)
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("share of rows; darker is more general")
+        axes.tick_params(axis="y", length=0)
+        return tooltips
+
+    return svg_of(draw, (WIDTH, _tall(len(attributes))))
+
+
+def weights_plot(edges: Sequence[tuple[int, int]]) -> str:
+    """Number of edges (log) by weight."""
+
+    def draw(figure: Figure) -> dict[str, str]:
+        axes = figure.subplots()
+        plain_axes(axes)
+        axes.bar(range(len(edges)), [count for _, count in edges], width=0.7, color=ACCENT)
+        axes.set_yscale("log")
+        step = max(1, len(edges) // 12)
+        axes.set_xticks(range(0, len(edges), step), [show(weight) for weight, _ in edges[::step]])
+        axes.set_xlabel("weight of an edge, in units of the distance")
+        axes.set_ylabel("edges (log)")
+        return {}
+
+    return svg_of(draw, (WIDTH, 2.6))

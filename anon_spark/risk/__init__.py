@@ -3,8 +3,19 @@
 Measured on the tables themselves with code of its own; nothing here decides whether a release may be published.
 """
 
+from anon_spark.risk.cover import CoverRisk, cover_attack
 from anon_spark.risk.homogeneity import Homogeneity, homogeneity
 from anon_spark.risk.link import LinkRisk, link_attack
 from anon_spark.risk.uniqueness import Uniqueness, UniquenessRisk, uniqueness
 
-__all__ = ["Homogeneity", "LinkRisk", "Uniqueness", "UniquenessRisk", "homogeneity", "link_attack", "uniqueness"]
+__all__ = [
+    "CoverRisk",
+    "Homogeneity",
+    "LinkRisk",
+    "Uniqueness",
+    "UniquenessRisk",
+    "cover_attack",
+    "homogeneity",
+    "link_attack",
+    "uniqueness",
+]

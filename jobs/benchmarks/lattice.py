@@ -22,13 +22,13 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import ROWS
 from anon_spark.config import parse_job
-from anon_spark.families.lattice.anonymizer import lattice_of
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Poka
 from anon_spark.families.lattice.scores import Scores
 from anon_spark.metrics.glm import GeneralLoss
 from anon_spark.model.front import Point, nondominated
+from anon_spark.model.lattice import lattice_of
 from anon_spark.primitives.classes import Frequencies, count_tuples, counting
 from anon_spark.primitives.classes.arrays import ladder_of
 from anon_spark.primitives.classes.counting import marginals

@@ -10,7 +10,6 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.families.lattice.anonymizer import lattice_of
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.poka import Poka
 from anon_spark.families.lattice.scores import Scores
@@ -20,7 +19,7 @@ from anon_spark.metrics.glm import GeneralLoss
 from anon_spark.metrics.loss import Loss
 from anon_spark.model.front import Point, nondominated
 from anon_spark.model.hierarchy import Hierarchy
-from anon_spark.model.lattice import Lattice, Node
+from anon_spark.model.lattice import Lattice, Node, lattice_of
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.primitives.classes import count_tuples, counting
 from anon_spark.primitives.classes.counting import marginals

@@ -16,14 +16,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from anon_spark.families.lattice.anonymizer import lattice_of
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Depth, Poka
 from anon_spark.families.lattice.scores import Scores
 from anon_spark.model.front import Point, nondominated
 from anon_spark.model.hierarchy import Hierarchy
-from anon_spark.model.lattice import Node
+from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.samples.census import QUASI_IDENTIFIERS, census, census_hierarchies
 from tests.lattice_tables import Row, loss_value, scores_of

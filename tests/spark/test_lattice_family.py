@@ -273,7 +273,7 @@ def test_what_cannot_be_fitted(changes: dict[str, Any], error: type[Exception], 
 
 
 def test_a_lattice_that_the_driver_cannot_hold_is_refused(refit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{ANONYMIZER}.MOST_NODES", 179)
+    monkeypatch.setattr("anon_spark.model.lattice.MOST_NODES", 179)
     with pytest.raises(LimitExceeded, match="The lattice has 180 nodes, at most 179"):
         refit()
 

@@ -28,6 +28,7 @@ from anon_spark.config import (
     LatticeJob,
     LevelsSource,
     MaskSpec,
+    MstJob,
     PrivacySpec,
     config_hash,
     known_keys,
@@ -99,9 +100,22 @@ def test_the_example_describes_the_synthetic_census() -> None:
             assert Hierarchy.intervals(source.start, source.stop, source.widths, source.exact) == hierarchy
 
 
-def test_the_example_mentions_every_key() -> None:
-    text = (CONF / "lattice.yaml").read_text(encoding="utf-8")
-    assert [path for path in known_keys() if path.split(".")[-1] not in text] == []
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_examples_mention_every_key(family: str) -> None:
+    text = "".join((CONF / f"{name}.yaml").read_text(encoding="utf-8") for name in {"lattice", family})
+    assert [path for path in known_keys(family) if path.split(".")[-1] not in text] == []
+
+
+def test_the_example_of_mst() -> None:
+    job = load_job(CONF / "mst.yaml")
+    assert isinstance(job, MstJob)
+    assert (job.privacy.k, job.privacy.l, job.mst.merge, job.mst.zero_edges) == (10, None, "auto", "include")
+    with pytest.raises(ConfigurationError, match=r"^privacy.l: is 11, above privacy.k, which is 10"):
+        load_job(CONF / "mst.yaml", ["privacy.l=11"])
+    with pytest.raises(ConfigurationError, match=r"^privacy.l: needs columns.sensitive"):
+        load_job(CONF / "mst.yaml", ["privacy.l=2", "columns.sensitive=[]"])
+    with pytest.raises(ConfigurationError, match=r"^privacy.suppression: unknown key"):
+        load_job(CONF / "mst.yaml", ["privacy.suppression=0.1"])
 
 
 def test_defaults() -> None:
@@ -294,20 +308,20 @@ def test_no_spark_is_needed() -> None:
 
 
 def test_a_new_family_is_a_job_and_a_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    class MstSection(Spec):
-        merge: Literal["auto", "greedy"] = Field(default="auto", description="How components merge.")
+    class TreeSection(Spec):
+        search: Literal["gcs", "beam"] = Field(default="gcs", description="How cuts are searched.")
 
-    class MstJob(JobSpec):
-        family: Literal["mst"] = Field(description="The algorithm family.")
+    class TreeJob(JobSpec):
+        family: Literal["tree"] = Field(description="The algorithm family.")
         columns: ColumnsSpec = Field(description="Roles.")
         privacy: PrivacySpec = Field(description="The guarantee.")
-        mst: MstSection = Field(default=MstSection(), description="How to cluster.")
+        tree: TreeSection = Field(default=TreeSection(), description="How to search.")
 
-    monkeypatch.setattr(loading, "FAMILIES", {**FAMILIES, "mst": MstJob})
-    job = parse_job(changed(family="mst", mst={"merge": "greedy"}), Path("/jobs"))
-    assert isinstance(job, MstJob) and job.mst.merge == "greedy"
-    assert "mst.merge" in loading.known_keys() and "mst.merge" not in loading.known_keys("lattice")
-    with pytest.raises(ConfigurationError, match=r"^mst.merg: unknown key. Did you mean: merge\?$"):
-        parse_job(changed(family="mst", mst={"merg": "greedy"}), Path("/jobs"))
-    with pytest.raises(ConfigurationError, match=r"^family tree is not in this version; available: lattice, mst$"):
-        parse_job(changed(family="tree"), Path("/jobs"))
+    monkeypatch.setattr(loading, "FAMILIES", {**FAMILIES, "tree": TreeJob})
+    job = parse_job(changed(family="tree", tree={"search": "beam"}), Path("/jobs"))
+    assert isinstance(job, TreeJob) and job.tree.search == "beam"
+    assert "tree.search" in loading.known_keys() and "tree.search" not in loading.known_keys("lattice")
+    with pytest.raises(ConfigurationError, match=r"^tree.serch: unknown key. Did you mean: search\?$"):
+        parse_job(changed(family="tree", tree={"serch": "beam"}), Path("/jobs"))
+    with pytest.raises(ConfigurationError, match=r"^family set_valued is not in this version; available: lattice, mst, tree$"):
+        parse_job(changed(family="set_valued"), Path("/jobs"))

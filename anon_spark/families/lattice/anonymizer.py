@@ -24,14 +24,13 @@ from anon_spark.metrics.loss import Loss
 from anon_spark.model.front import Point, nondominated
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
-from anon_spark.model.lattice import Lattice, Node
+from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples, counting
 from anon_spark.primitives.classes.counting import marginals
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 
-MOST_NODES = 5_000_000
 WORDS = {
     "search": ("exact", "poka", "exhaustive"),
     "loss": ("glm", "dm", "cm"),
@@ -209,18 +208,6 @@ class LatticeAnonymizer:
 
     def _named(self) -> list[str]:
         return [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]
-
-
-def lattice_of(hierarchies: Sequence[Hierarchy]) -> Lattice:
-    """The lattice of the hierarchies, refused when the driver could not hold its bounds."""
-    lattice = Lattice(tuple(hierarchy.height for hierarchy in hierarchies))
-    if lattice.size > MOST_NODES:
-        raise LimitExceeded(
-            f"The lattice has {lattice.size:,} nodes, at most {MOST_NODES:,} are searched. Use fewer levels or "
-            "columns.",
-            nodes=lattice.size,
-        )
-    return lattice
 
 
 def ambiguity_warnings(hierarchies: Mapping[str, Hierarchy]) -> list[str]:

@@ -18,6 +18,7 @@ from anon_spark.families.mst.partition import Merge, Settings
 from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.lattice import lattice_of
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples
 from anon_spark.primitives.classes.frequencies import code_columns
@@ -95,6 +96,7 @@ class MstAnonymizer:
         )
         hierarchies = dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))
         refuse_ambiguous(hierarchies)
+        lattice_of(frequencies.hierarchies)  # refuses more nodes than are walked
         self._refuse_what_cannot_be(df, frequencies)
         # 2. tree, split, merge
         settings = Settings(self.k, self.l, self.merge, self.zero_edges)
@@ -109,6 +111,7 @@ class MstAnonymizer:
             l=self.l,
             sensitive=list(self.sensitive),
             keep=list(self.keep),
+            person=self.person,
             nulls=self.nulls,
             on_unseen=self.on_unseen,
             warnings=[],

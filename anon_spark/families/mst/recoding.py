@@ -12,14 +12,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.columns import LEAF, PREFIX, ROWS, quoted
+from anon_spark.columns import LEAF, LEVEL, PERSON, PREFIX, ROWS, quoted
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.mst.assignment import Assignment, leaf_columns, level_columns
 from anon_spark.families.mst.covering import PublishedClasses, covering
+from anon_spark.metrics.recoded import Recoded, summary
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
-from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
+from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries, fractions, with_codes, with_keys
 from anon_spark.primitives.ordering import shuffled
 from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.recoding import Recoding
@@ -59,6 +60,7 @@ class MstRecoding(Recoding):
     l: int | None = None  # noqa: E741 - the literature's name
     sensitive: Sequence[str] = ()
     keep: Sequence[str] = ()
+    person: str | None = None  # each has one row of the fitted table
     nulls: str = "value"
     on_unseen: str = "error"
     statistics: Mapping[str, Any] = field(default_factory=dict)
@@ -127,9 +129,11 @@ class MstRecoding(Recoding):
         labelled = self.fitted.workspace.store(self._labelled(self.fitted.assignment.frame), "release-tuples")
         if self.fitted.frequencies.tuples <= BROADCAST_TUPLES:
             labelled = F.broadcast(labelled)
-        rows = self._coded(with_keys(df, self.hierarchies, self._carried()), found)
-        released = self._joined(rows, labelled, found).select(*map(quoted, self.published))
-        return shuffled(released, key, self.published)
+        person = [self.person] if self.person is not None else []
+        rows = self._coded(with_keys(df, self.hierarchies, [*self._carried(), *person]), found)
+        released = self._joined(rows, labelled, found)
+        private = [F.col(quoted(name)).alias(PERSON) for name in person]
+        return shuffled(released.select(*map(quoted, self.published), *private), key, self.published)
 
     def evidence(self) -> Mapping[str, DataFrame]:
         """The levels of every distinct tuple: for the audit, never published."""
@@ -144,6 +148,33 @@ class MstRecoding(Recoding):
             raise ConfigurationError("fitted_hierarchies() needs the fitted table of this recoding: fit again.")
         return dict(zip(self.hierarchies, self.fitted.frequencies.hierarchies, strict=True))
 
+    def measured(self) -> dict[str, Any]:
+        """Measures of the fitted release, and the share of rows on each level of each attribute. Cost: two small jobs."""
+        if self.fitted is None:
+            raise ConfigurationError("measured() needs the fitted table of this recoding: fit again.")
+        hierarchies = self.fitted.frequencies.hierarchies
+        frame, count = self.fitted.assignment.frame, len(hierarchies)
+        cells = [F.struct(F.col(f"{LEVEL}{at}").alias("level"), F.col(f"{LEAF}{at}").alias("leaf")) for at in range(count)]
+        shown = frame.select(F.posexplode(F.array(*cells)).alias("at", "cell"), ROWS).groupBy("at", "cell.level", "cell.leaf")
+        what = "Values of the quasi-identifiers on the levels that are published"
+        table = collect_small(shown.agg(F.sum(ROWS).alias(ROWS)), MOST_VALUES, what)
+        rows_by_node = [[np.zeros(len(names), dtype=np.int64) for names in hierarchy.labels] for hierarchy in hierarchies]
+        for at, level, leaf, rows in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            rows_by_node[at][level][hierarchies[at].codes[level, leaf]] += rows
+        classes = self._labelled(frame).groupBy(*map(quoted, self.hierarchies)).agg(F.sum(ROWS).alias(ROWS))
+        squares = F.sum(F.col(ROWS).cast("decimal(20,0)") * F.col(ROWS).cast("decimal(18,0)"))
+        totals = classes.agg(F.count(F.lit(1)), squares).first()
+        assert totals is not None
+        total = self.fitted.frequencies.rows
+        recoded = Recoded(hierarchies, tuple(map(tuple, rows_by_node)), total, 0, int(totals[1]), int(totals[0]))
+        return {
+            "measures": summary(recoded, self.k),
+            "levels": [
+                {"name": name, "shares": [float(counts.sum() / total) for counts in by_level]}
+                for name, by_level in zip(self.hierarchies, rows_by_node, strict=True)
+            ],
+        }
+
     def facts(self) -> dict[str, Any]:
         return {"required_k": self.k, "l": self.l, "partition": dict(self.statistics)}
 
@@ -156,6 +187,7 @@ class MstRecoding(Recoding):
             "l": self.l,
             "sensitive": list(self.sensitive),
             "keep": list(self.keep),
+            "person": self.person,
             "nulls": self.nulls,
             "on_unseen": self.on_unseen,
             "statistics": dict(self.statistics),
@@ -170,7 +202,7 @@ class MstRecoding(Recoding):
             name: Rule.from_dict(saved) if name in rules else Hierarchy.from_dict(saved)
             for name, saved in content["hierarchies"].items()
         }
-        same = ("k", "l", "sensitive", "keep", "nulls", "on_unseen", "statistics", "warnings", "labels")
+        same = ("k", "l", "sensitive", "keep", "person", "nulls", "on_unseen", "statistics", "warnings", "labels")
         return cls(hierarchies=hierarchies, **{name: content[name] for name in same})
 
     def _carried(self) -> list[str]:
@@ -180,9 +212,7 @@ class MstRecoding(Recoding):
         """Rows with leaf codes; rows that a policy drops are gone."""
         codes = code_columns(len(found))
         coded = with_codes(keyed, found, [0] * len(found), codes)
-        return coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes)).select(
-            *codes, *map(quoted, self._carried())
-        )
+        return coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
 
     def _labelled(self, assigned: DataFrame, found: Sequence[Dictionary] | None = None) -> DataFrame:
         """Leaf codes, rows and published labels of each tuple. Cost: one broadcast join per attribute; no action."""
@@ -204,7 +234,8 @@ class MstRecoding(Recoding):
         cardinalities = [entry.hierarchy.leaf_count for entry in found]
         mine = packed(code_columns(len(found)), cardinalities)
         theirs = packed(leaf_columns(len(found)), cardinalities)
-        numbered = rows.select(*named_words(mine), *map(quoted, self._carried()))
+        codes = {*code_columns(len(found)), *self.hierarchies}
+        numbered = rows.select(*named_words(mine), *(quoted(name) for name in rows.columns if name not in codes))
         return numbered.join(
             labelled.select(*named_words(theirs), *map(quoted, self.hierarchies)), word_names(mine)
         )
