@@ -8,6 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon_spark.families.mst import partition
+from anon_spark.families.mst.merge import Merged, merge_in_rounds
+from anon_spark.kernels import spanning
+from anon_spark.kernels.distances import Levels as ClassLevels
+from anon_spark.kernels.neighbours import Classes
 from tests.mst_tables import Case, Partitioned, cases, crowd, partitioned
 from tests.oracle.mst_oracle import (
     Group,
@@ -114,3 +119,26 @@ def test_order_of_tuples_does_not_matter(case: Case, merge: str, seed: int) -> N
     one, other = partitioned(case, merge), partitioned(case, merge, seed=seed)
     assert one.shape == other.shape
     assert {name: one.statistics[name] for name in STATISTICS} == {name: other.statistics[name] for name in STATISTICS}
+
+
+@given(cases())
+def test_the_tree_does_not_depend_on_how_it_ends(case: Case) -> None:
+    """Small tables end by distances at once; without that, lattice nodes alone must give the same tree."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(spanning, "TAIL", 0)
+        by_nodes = partitioned(case)
+    by_distances = partitioned(case)
+    assert by_nodes.statistics["weights"] == by_distances.statistics["weights"]
+    assert by_nodes.shape == by_distances.shape
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_remembered_neighbours_change_nothing(seed: int) -> None:
+    def forgetful(small: Classes, levels: ClassLevels, k: int) -> Merged:
+        return merge_in_rounds(small, levels, k, remember=False)
+
+    case = crowd(seed)
+    remembered = partitioned(case, merge="rounds")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(partition, "merge_in_rounds", forgetful)
+        assert partitioned(case, merge="rounds").shape == remembered.shape

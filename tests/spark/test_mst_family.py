@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,17 @@ def test_private_files_go_with_the_recoding(townspeople: DataFrame, workdir: Pat
     with pytest.raises(DataError):
         anonymizer(workdir=str(workdir), k=201).fit(townspeople)
     assert list(workdir.iterdir()) == []
+    # a frame is still readable when nobody holds its recoding any more
+    release = anonymizer(workdir=str(workdir), person="person_id").fit(townspeople).transform(townspeople)
+    gc.collect()
+    assert release.count() == 200
+
+
+def test_k_rows_of_one_person_in_a_batch_are_no_crowd(fitted: MstRecoding, townspeople: DataFrame) -> None:
+    with_person = replace(fitted, person="person_id")
+    assert with_person.transform(townspeople).count() == 200
+    with pytest.raises(DataError, match=r"^columns.person person_id: 1 persons have several rows"):
+        with_person.transform(townspeople.unionByName(townspeople.where("person_id = 7003")))
 
 
 def test_what_cannot_be(townspeople: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

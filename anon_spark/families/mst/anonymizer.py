@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
-from weakref import finalize
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,7 +15,7 @@ from anon_spark.columns import quoted
 from anon_spark.errors import ConfigurationError, DataError, HierarchyError
 from anon_spark.families.mst.assignment import Assignment, assign, sensitive_values
 from anon_spark.families.mst.partition import Merge, Settings
-from anon_spark.families.mst.recoding import Fitted, MstRecoding
+from anon_spark.families.mst.recoding import Fitted, MstRecoding, refuse_several_rows
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import lattice_of
@@ -74,7 +74,8 @@ class MstAnonymizer:
     def fit(self, df: DataFrame, workspace: Workspace | None = None) -> MstRecoding:
         """Partition the table.
 
-        The recoding keeps private files: in the workspace given, else in one of its own until `close` (or garbage).
+        The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
+        program: a frame that `transform` returned may still read them when the recoding is garbage.
         """
         require_columns(df, self._named())
         if workspace is not None:
@@ -85,7 +86,7 @@ class MstAnonymizer:
         except BaseException:
             own.close()
             raise
-        finalize(recoding, own.close)
+        atexit.register(own.close)
         return recoding
 
     def _fit(self, df: DataFrame, workspace: Workspace) -> MstRecoding:
@@ -145,17 +146,8 @@ class MstAnonymizer:
             raise DataError(
                 f"k = {self.k} is more than the {frequencies.rows:,} rows of the table. Lower k.", rows=frequencies.rows
             )
-        if self.person is None:
-            return
-        who = F.col(quoted(self.person))
-        found = df.groupBy(who).count().agg(F.sum(F.when(who.isNull() | (F.col("count") > 1), 1))).first()
-        several = int(found[0] or 0) if found is not None else 0
-        if several:
-            raise DataError(
-                f"columns.person {self.person}: {several:,} persons have several rows, or rows have no person. Combine "
-                "each person's rows into one, or use the family lattice, which counts persons.",
-                persons=several,
-            )
+        if self.person is not None:
+            refuse_several_rows(df, self.person)
 
     @staticmethod
     def _statistics(assignment: Assignment) -> dict[str, object]:

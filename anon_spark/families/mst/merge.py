@@ -9,21 +9,8 @@ import numpy as np
 from anon_spark.errors import DataError
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.distances import Levels, generality
-from anon_spark.kernels.merging import (
-    Classes,
-    Neighbours,
-    Plan,
-    bound_by_order,
-    greedy,
-    large_enough,
-    merge_into,
-    merge_pairs,
-    mutual_pairs,
-    nearest_class,
-    nobody,
-    plan,
-    search,
-)
+from anon_spark.kernels.merging import greedy, large_enough, merge_into, merge_pairs, mutual_pairs, nearest_class
+from anon_spark.kernels.neighbours import Classes, Neighbours, Plan, bound_by_order, nobody, plan, search
 from anon_spark.kernels.spanning import walk
 
 

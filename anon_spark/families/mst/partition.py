@@ -14,7 +14,7 @@ from anon_spark.families.mst.merge import merge_greedy, merge_in_rounds, take_le
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.dendrogram import Dendrogram, Leaves, dendrogram, inconsistent, split
 from anon_spark.kernels.distances import Levels, generalized, levels_of
-from anon_spark.kernels.merging import Classes
+from anon_spark.kernels.neighbours import Classes
 from anon_spark.kernels.spanning import Edges, spanning_tree
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.values import number_key

@@ -93,7 +93,7 @@ class MstRecoding(Recoding):
         return sorted(map(list, rows), key=lambda row: [(label is None, label or "") for label in row])
 
     def close(self) -> None:
-        """Remove the private files of the fit; also done when the recoding is garbage. What was saved stays usable."""
+        """Remove the private files of the fit; frames that `transform` returned cannot be read any more, what was saved can."""
         if self.fitted is not None:
             self.fitted.workspace.close()
 
@@ -103,7 +103,9 @@ class MstRecoding(Recoding):
         Cost: one job for the distinct values, one for the tuples that are not covered; then, lazily, one for the
         distinct tuples and one for the rows.
         """
-        require_columns(df, self.published)
+        require_columns(df, [*self.published, *([self.person] if self.person else [])])
+        if self.person is not None:
+            refuse_several_rows(df, self.person)  # k rows of one person are no crowd
         keyed = with_keys(df, self.hierarchies, self._carried())
         found = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
         if self.on_unseen == "error":
@@ -284,6 +286,19 @@ class MstRecoding(Recoding):
 
 
 RECODING = MstRecoding
+
+
+def refuse_several_rows(df: DataFrame, person: str) -> None:
+    """Raise unless every person has one row: classes count rows. Cost: one shuffle of the persons."""
+    who = F.col(quoted(person))
+    found = df.groupBy(who).count().agg(F.sum(F.when(who.isNull() | (F.col("count") > 1), 1))).first()
+    several = int(found[0] or 0) if found is not None else 0
+    if several:
+        raise DataError(
+            f"columns.person {person}: {several:,} persons have several rows, or rows have no person. Combine "
+            "each person's rows into one, or use the family lattice, which counts persons.",
+            persons=several,
+        )
 
 
 def _label_frame(spark: SparkSession, hierarchy: Hierarchy, name: str) -> DataFrame:
