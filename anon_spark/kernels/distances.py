@@ -43,6 +43,31 @@ def levels_of(ladder: Ladder) -> Levels:
     )
 
 
+class Runs(NamedTuple):
+    """Hierarchies whose leaves are numbered anew, so that every value of every level is a run of numbers.
+
+    place[offset + leaf] is the new number of a leaf, leaf[offset + place] the old one.
+    """
+
+    levels: Levels
+    place: Codes
+    leaf: Codes
+
+
+def in_runs(levels: Levels) -> Runs:
+    """Number the leaves by their values from the top of the hierarchy down."""
+    codes = levels.codes.copy()
+    place = np.empty(int(levels.leaves.sum()), dtype=np.int32)
+    leaf = np.empty_like(place)
+    for start, width, offset, height in zip(levels.starts, levels.leaves, levels.offsets, levels.heights, strict=True):
+        table = codes[start : start + width * (height + 1)].reshape(height + 1, width)
+        order = np.lexsort(table)  # the last row, the top, is the first key
+        table[:] = table[:, order]
+        leaf[offset : offset + width] = order
+        place[offset + order] = np.arange(width)
+    return Runs(levels._replace(codes=codes), place, leaf)
+
+
 def units_of(heights: Sequence[int]) -> Ints:
     """What one level of each attribute costs: a whole hierarchy costs lcm(heights)."""
     whole = lcm(*heights)

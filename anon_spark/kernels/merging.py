@@ -9,7 +9,7 @@ from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.dendrogram import add_values, is_diverse
 from anon_spark.kernels.distances import Levels, common_level, generality, reach
-from anon_spark.kernels.neighbours import FAR, Classes, Neighbours, Plan, same_key
+from anon_spark.kernels.neighbours import FAR, Classes, Neighbours, Plan
 
 Flags = NDArray[np.bool_]
 
@@ -55,6 +55,14 @@ def pair_up(order: Ints, price: Ints, distance: Ints, at_node: Codes, keys: Ints
             position += 1
         position += 1
     return left[:pairs], right[:pairs]
+
+
+@compiled
+def same_key(one: Ints, other: Ints) -> bool:
+    for word in range(one.size):
+        if one[word] != other[word]:
+            return False
+    return True
 
 
 @compiled

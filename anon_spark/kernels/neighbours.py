@@ -1,8 +1,9 @@
 """Nearest neighbours of classes, exactly, without looking at all pairs.
 
-CDist(a, b) = |a| · (g(join) - g(a)) + |b| · (g(join) - g(b)), with g the cost of a level vector. Nearest neighbours are
-found without looking at pairs: on every lattice node above both, classes with equal codes are in one bucket, and
-|a| · (g(node) - g(a)) + |b| · (g(node) - g(b)) is never less than CDist and equals it on the join.
+CDist(a, b) = |a| · (g(join) - g(a)) + |b| · (g(join) - g(b)), with g the cost of a level vector. The classes stand in a
+tree of boxes: leaves are numbered so that every value of every level is a run of numbers, and a box is one run per
+attribute. Whatever lies outside a run is at least as far from its members as from the nearer end, so a box as a whole
+has a least CDist to any class, and most boxes are never opened.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.kernels.classes import EMPTY, HASH_MULTIPLIER, Codes, Ints
+from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
-from anon_spark.kernels.distances import Levels, generality, reach
+from anon_spark.kernels.distances import Levels, common_level, generality, reach
 from anon_spark.kernels.spanning import Walk
 
 FAR = np.int64(np.iinfo(np.int64).max)
 WORD = 2**62
-DISTANCE_PER_LOOK = 0.5  # what a distance costs, in looks of a visit at a class
+BOX = 8  # members of a box that is not divided
 
 
 class Classes(NamedTuple):
@@ -48,31 +49,14 @@ class Classes(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Of each class: the least CDist to another, the first node (by cost, lexicographic) that attains it, and a partner."""
+    """Of each class: the least CDist to another, and the first node (by cost, lexicographic) that attains it."""
 
     distance: Ints
     node: Codes
-    partner: Codes
-
-    def take(self, chosen: Ints) -> Neighbours:
-        return Neighbours(self.distance[chosen], self.node[chosen], self.partner[chosen])
-
-    def forget(self, chosen: Ints) -> None:
-        """Make them classes that have not been looked at."""
-        self.distance[chosen], self.node[chosen], self.partner[chosen] = nobody(1)
-
-
-def nobody(count: int) -> Neighbours:
-    """Neighbours of classes that have not been looked at."""
-    return Neighbours(
-        np.full(count, FAR, dtype=np.int64),
-        np.full(count, np.iinfo(np.int32).max, dtype=np.int32),
-        np.full(count, EMPTY, dtype=np.int32),
-    )
 
 
 class Plan(NamedTuple):
-    """The lattice as the search walks it: nodes by (cost, lexicographic), the rank of each, and key factors of codes.
+    """The lattice as merging looks at it: nodes by (cost, lexicographic), the rank of each, and key factors of codes.
 
     `factors[word, attribute]` makes one number of the codes on any node; several words where one is too small.
     """
@@ -85,7 +69,7 @@ class Plan(NamedTuple):
 
 
 def plan(walk: Walk, levels: Levels) -> Plan:
-    """Prepare the walk for `search`."""
+    """Prepare the walk for merging."""
     shape = levels.heights + 1
     strides = np.append(np.cumprod(shape[:0:-1])[::-1], 1).astype(np.int64)
     rank = np.zeros(int(np.prod(shape)), dtype=np.int32)
@@ -101,254 +85,173 @@ def plan(walk: Walk, levels: Levels) -> Plan:
     return Plan(walk.nodes, walk.cost, rank, strides, np.array(words, dtype=np.int64))
 
 
-def search(
-    classes: Classes, levels: Levels, plan: Plan, queries: Ints, members: Ints, found: Neighbours
-) -> None:
-    """Improve `found` of the queries by partners among the members; exact for what was known before.
+class Boxes(NamedTuple):
+    """A binary tree: node 0 holds all members; node n holds members[first[n] : last[n]] and is divided into the nodes
+    child[n] and child[n] + 1, or not at all (-1).
 
-    Cost: per visited node one pass over the members that can still matter; the last queries by distances.
+    Of the members of a node: the runs of their leaves, their least levels, their least rows and their greatest g.
+    """
+
+    members: Ints
+    first: Ints
+    last: Ints
+    child: Ints
+    low: Codes
+    high: Codes
+    level: Codes
+    size: Ints
+    cost: Ints
+
+
+def neighbours(classes: Classes, levels: Levels, plan: Plan, queries: Ints) -> Neighbours:
+    """The neighbours of some of the classes among all of them (at least two). The leaves are numbered by runs (`in_runs`).
+
+    Cost: classes × log to make the boxes; then per query a look at each box that may hold somebody nearer.
     """
     cost = generality(levels, classes.level)
-    members = members[np.argsort(cost[members], kind="stable")]
-    member_cost = cost[members]
-    open_queries, start, spent = queries, 0, 0
-    while start < plan.cost.size:
-        here = plan.cost[start]
-        open_queries, slack = still_open(open_queries, classes.size, cost, found.distance, here)
-        if not open_queries.size:
-            break
-        # whoever rents until the rent has reached the price, and then buys, never pays more than twice the least
-        if spent >= open_queries.size * members.size * DISTANCE_PER_LOOK:
-            by_distances(levels, plan.rank, plan.strides, *classes[:3], cost, open_queries, members, *found)
-            break
-        stop = int(np.searchsorted(plan.cost, here, side="right"))
-        low, high = np.searchsorted(member_cost, [here - slack, here + 1])
-        for rank in range(start, stop):
-            visit(
-                levels, plan.nodes[rank], plan.factors, rank, here, slack, *classes[:3], cost, open_queries,
-                members[low:high], *found,
-            )  # fmt: skip
-        spent += (stop - start) * int(high - low + open_queries.size)
-        start = stop
+    boxes = divide(levels, *classes[:3], cost)
+    return Neighbours(*nearest(levels, plan.rank, plan.strides, boxes, *classes[:3], cost, queries))
 
 
 @compiled
-def still_open(queries: Ints, size: Ints, cost: Ints, distance: Ints, here: int) -> tuple[Ints, int]:
-    """Queries that a node of this cost can still improve, and how much a partner may cost there."""
-    kept = np.empty_like(queries)
-    count, slack = 0, np.int64(-1)
-    for position in range(queries.size):
-        query = queries[position]
-        own = size[query] * (here - cost[query])
-        if own > distance[query]:
-            continue
-        kept[count] = query
-        count += 1
-        slack = max(slack, min(distance[query], FAR // 2) - max(own, 0))
-    return kept[:count], int(slack)
+def divide(levels: Levels, level: Codes, leaf: Codes, size: Ints, cost: Ints) -> Boxes:
+    """Halve the classes again and again: on the attribute they spread most over, between two values that lie apart."""
+    attributes, room = level.shape[1], 2 * size.size
+    members = np.arange(size.size)
+    first, last = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    child = np.full(room, -1, dtype=np.int64)
+    low, high = np.zeros((room, attributes), dtype=np.int32), np.zeros((room, attributes), dtype=np.int32)
+    least_level = np.zeros((room, attributes), dtype=np.int32)
+    least_size, greatest_cost = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    counts = np.zeros(levels.leaves.max(), dtype=np.int64)
+    moved = np.empty_like(members)
+    last[0] = members.size
+    made, at = 1, 0
+    while at < made:
+        inside = members[first[at] : last[at]]
+        head = inside[0]
+        low[at], high[at], least_level[at] = leaf[head], leaf[head], level[head]
+        least_size[at], greatest_cost[at] = size[head], cost[head]
+        for member in inside:
+            least_size[at] = min(least_size[at], size[member])
+            greatest_cost[at] = max(greatest_cost[at], cost[member])
+            for attribute in range(attributes):
+                low[at, attribute] = min(low[at, attribute], leaf[member, attribute])
+                high[at, attribute] = max(high[at, attribute], leaf[member, attribute])
+                least_level[at, attribute] = min(least_level[at, attribute], level[member, attribute])
+        widest, spread = -1, np.int64(0)
+        if inside.size > BOX:
+            for attribute in range(attributes):
+                apart = common_level(levels, attribute, low[at, attribute], high[at, attribute], 0)
+                if apart * levels.units[attribute] > spread:
+                    widest, spread = attribute, apart * levels.units[attribute]
+        if widest >= 0:
+            border = border_of(levels, widest, leaf, inside, low[at, widest], high[at, widest], counts)
+            left, right = 0, 0
+            for member in inside:
+                if leaf[member, widest] < border:
+                    inside[left] = member
+                    left += 1
+                else:
+                    moved[right] = member
+                    right += 1
+            inside[left:] = moved[:right]
+            child[at] = made
+            first[made], last[made] = first[at], first[at] + left
+            first[made + 1], last[made + 1] = first[at] + left, last[at]
+            made += 2
+        at += 1
+    return Boxes(
+        members, first[:made], last[:made], child[:made], low[:made], high[:made], least_level[:made],
+        least_size[:made], greatest_cost[:made],
+    )  # fmt: skip
 
 
 @compiled
-def is_below(level: Codes, member: int, node: Codes) -> bool:
-    """Whether a class has nothing more general than the node."""
-    for attribute in range(node.size):
-        if level[member, attribute] > node[attribute]:
-            return False
-    return True
+def border_of(levels: Levels, attribute: int, leaf: Codes, inside: Ints, low: int, high: int, counts: Ints) -> int:
+    """The first leaf of the right part: of the borders between the most general values, the one nearest to the middle."""
+    counts[low : high + 1] = 0
+    for member in inside:
+        counts[leaf[member, attribute]] += 1
+    # two leaves side by side belong to different most general values when they differ one level below the top
+    below = common_level(levels, attribute, low, high, 0) - 1
+    codes = levels.codes[levels.starts[attribute] + below * levels.leaves[attribute] :]
+    border, imbalance, passed = high, FAR, 0
+    for place in range(low + 1, high + 1):
+        passed += counts[place - 1]
+        if codes[place] != codes[place - 1] and abs(2 * passed - inside.size) < imbalance:
+            border, imbalance = place, abs(2 * passed - inside.size)
+    return border
 
 
 @compiled
-def visit(
-    levels: Levels,
-    node: Codes,
-    factors: Ints,
-    rank: int,
-    here: int,
-    slack: int,
-    level: Codes,
-    leaf: Codes,
-    size: Ints,
-    cost: Ints,
-    queries: Ints,
-    members: Ints,
-    distance: Ints,
-    at_node: Codes,
-    partner: Codes,
-) -> None:
-    """Put the members on one node into buckets of equal codes; each query looks up the cheapest other one in its own."""
-    words = factors.shape[0]
-    wanted = 0
-    for position in range(queries.size):
-        wanted += is_below(level, queries[position], node)
-    if wanted == 0:
-        return
-    eligible = np.empty(members.size, dtype=np.int64)
-    count = 0
-    for position in range(members.size):
-        member = members[position]
-        if size[member] * (here - cost[member]) <= slack and is_below(level, member, node):
-            eligible[count] = member
-            count += 1
-    bits = 4
-    while (1 << bits) < 2 * count:
-        bits += 1
-    mask, shift = (1 << bits) - 1, np.uint64(64 - bits)
-    slots = np.full(1 << bits, EMPTY, dtype=np.int32)
-    keys = np.empty((count, words), dtype=np.int64)
-    best, second = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    best_member, second_member = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
-    buckets = 0
-    steps = key_steps(levels, node, factors)
-    key = np.empty(words, dtype=np.int64)
-    for position in range(count):
-        member = eligible[position]
-        slot = bucket_key(steps, levels.offsets, leaf, member, key, shift)
-        price = size[member] * (here - cost[member])
-        while True:
-            bucket = slots[slot]
-            if bucket == EMPTY:
-                slots[slot] = buckets
-                keys[buckets] = key
-                best[buckets], best_member[buckets] = price, member
-                second[buckets], second_member[buckets] = FAR, EMPTY
-                buckets += 1
-                break
-            if same_key(keys[bucket], key):
-                if price < best[bucket]:
-                    second[bucket], second_member[bucket] = best[bucket], best_member[bucket]
-                    best[bucket], best_member[bucket] = price, member
-                elif price < second[bucket]:
-                    second[bucket], second_member[bucket] = price, member
-                break
-            slot = (slot + 1) & mask
-    for position in range(queries.size):
-        query = queries[position]
-        own = size[query] * (here - cost[query])
-        if own > distance[query] or not is_below(level, query, node):
-            continue
-        slot = bucket_key(steps, levels.offsets, leaf, query, key, shift)
-        while slots[slot] != EMPTY and not same_key(keys[slots[slot]], key):
-            slot = (slot + 1) & mask
-        bucket = slots[slot]
-        if bucket == EMPTY:
-            continue
-        price, other = best[bucket], best_member[bucket]
-        if other == query:
-            price, other = second[bucket], second_member[bucket]
-        if other == EMPTY:
-            continue
-        if own + price < distance[query] or (own + price == distance[query] and rank < at_node[query]):
-            distance[query], at_node[query], partner[query] = own + price, rank, other
-
-
-@compiled
-def key_steps(levels: Levels, node: Codes, factors: Ints) -> Ints:
-    """What each leaf adds to each word of a key on this node."""
-    steps = np.empty((factors.shape[0], levels.leaves.sum()), dtype=np.int64)
-    for attribute in range(node.size):
-        first = levels.starts[attribute] + node[attribute] * levels.leaves[attribute]
-        for leaf in range(levels.leaves[attribute]):
-            for word in range(factors.shape[0]):
-                steps[word, levels.offsets[attribute] + leaf] = factors[word, attribute] * levels.codes[first + leaf]
-    return steps
-
-
-@compiled
-def bucket_key(steps: Ints, offsets: Ints, leaf: Codes, member: int, key: Ints, shift: np.uint64) -> int:
-    """Write the codes of a class as numbers into `key`; the slot where its bucket is looked for first."""
-    mixed = np.uint64(0)
-    for word in range(key.size):
-        total = np.int64(0)
-        for attribute in range(offsets.size):
-            total += steps[word, offsets[attribute] + leaf[member, attribute]]
-        key[word] = total
-        mixed = (mixed ^ np.uint64(total)) * HASH_MULTIPLIER
-    return int(np.int64(mixed >> shift))
-
-
-@compiled
-def same_key(one: Ints, other: Ints) -> bool:
-    for word in range(one.size):
-        if one[word] != other[word]:
-            return False
-    return True
-
-
-@compiled
-def by_distances(
+def nearest(
     levels: Levels,
     ranks: Codes,
     strides: Ints,
+    boxes: Boxes,
     level: Codes,
     leaf: Codes,
     size: Ints,
     cost: Ints,
     queries: Ints,
-    members: Ints,
-    distance: Ints,
-    at_node: Codes,
-    partner: Codes,
-) -> None:
-    """Compare each query with each member: nearer wins, or as near on an earlier node."""
-    attributes = level.shape[1]
+) -> tuple[Ints, Codes]:
+    """Open for each query the boxes that may hold a nearer member, or one as near on an earlier node; nearer boxes first.
+
+    A box whose least CDist is just the one known can only hold a member as near on the join that gave the bound: any
+    other join is more general and costs more.
+    """
+    distance, at_node = np.empty(queries.size, dtype=np.int64), np.empty(queries.size, dtype=np.int32)
+    stack = np.empty(256, dtype=np.int64)
+    bounds, bound_ranks = np.empty(256, dtype=np.int64), np.empty(256, dtype=np.int32)
     for position in range(queries.size):
         query = queries[position]
         levels_to = reach(levels, level[query], leaf[query])
-        own, best = size[query], distance[query]
-        for at in range(members.size):
-            member = members[at]
-            if member == query:
+        own_level, own_size, own_cost = level[query], size[query], cost[query]
+        best, best_rank = FAR, np.int32(0)
+        stack[0], bounds[0], bound_ranks[0], depth = 0, 0, 0, 1
+        while depth > 0:
+            depth -= 1
+            box = stack[depth]
+            if bounds[depth] > best or (bounds[depth] == best and bound_ranks[depth] >= best_rank):
                 continue
-            # the price if the join were no more general than the query: it grows with every level climbed
-            rows = own + size[member]
-            price = size[member] * (cost[query] - cost[member])
-            index = np.int64(0)
-            for attribute in range(attributes):
-                climbed = levels_to[levels.offsets[attribute] + leaf[member, attribute]]
-                climbed = max(climbed, level[member, attribute])
-                price += rows * levels.units[attribute] * (climbed - level[query, attribute])
-                if price > best:
-                    break
-                index += strides[attribute] * climbed
-            else:
-                if price < best or ranks[index] < at_node[query]:
-                    best = price
-                    at_node[query], partner[query] = ranks[index], member
-        distance[query] = best
-
-
-def bound_by_order(
-    classes: Classes, levels: Levels, plan: Plan, active: Ints, queries: Ints, found: Neighbours
-) -> None:
-    """Any neighbour bounds the search: compare each query with the classes before and after it in order of identity."""
-    order = active[np.argsort(classes.ident[active], kind="stable")]
-    place = np.empty(classes.size.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    cost = generality(levels, classes.level)
-    compare_neighbours(levels, plan.rank, plan.strides, *classes[:3], cost, queries, order, place, *found)
-
-
-@compiled
-def compare_neighbours(
-    levels: Levels,
-    ranks: Codes,
-    strides: Ints,
-    level: Codes,
-    leaf: Codes,
-    size: Ints,
-    cost: Ints,
-    queries: Ints,
-    order: Ints,
-    place: Ints,
-    distance: Ints,
-    at_node: Codes,
-    partner: Codes,
-) -> None:
-    """Compare each query with the two beside it."""
-    for position in range(queries.size):
-        query = queries[position]
-        beside = order[max(place[query] - 1, 0) : place[query] + 2]
-        by_distances(
-            levels, ranks, strides, level, leaf, size, cost, queries[position : position + 1], beside,
-            distance, at_node, partner,
-        )  # fmt: skip
+            if boxes.child[box] < 0:
+                for at in range(boxes.first[box], boxes.last[box]):
+                    member = boxes.members[at]
+                    if member == query:
+                        continue
+                    joined, index = np.int64(0), np.int64(0)
+                    for attribute in range(own_level.size):
+                        climbed = levels_to[levels.offsets[attribute] + leaf[member, attribute]]
+                        climbed = max(climbed, level[member, attribute])
+                        joined += levels.units[attribute] * climbed
+                        index += strides[attribute] * climbed
+                    price = own_size * (joined - own_cost) + size[member] * (joined - cost[member])
+                    if price < best or (price == best and ranks[index] < best_rank):
+                        best, best_rank = price, ranks[index]
+                continue
+            if depth + 2 > stack.size:
+                stack, bounds = np.concatenate((stack, stack)), np.concatenate((bounds, bounds))
+                bound_ranks = np.concatenate((bound_ranks, bound_ranks))
+            for side in range(2):
+                part = boxes.child[box] + side
+                joined, index = np.int64(0), np.int64(0)
+                for attribute in range(own_level.size):
+                    low, high = boxes.low[part, attribute], boxes.high[part, attribute]
+                    climbed = own_level[attribute]
+                    if leaf[query, attribute] < low:
+                        climbed = levels_to[levels.offsets[attribute] + low]
+                    elif leaf[query, attribute] > high:
+                        climbed = levels_to[levels.offsets[attribute] + high]
+                    climbed = max(climbed, boxes.level[part, attribute])
+                    joined += levels.units[attribute] * climbed
+                    index += strides[attribute] * climbed
+                least = own_size * (joined - own_cost) + boxes.size[part] * max(joined - boxes.cost[part], 0)
+                stack[depth + side], bounds[depth + side], bound_ranks[depth + side] = part, least, ranks[index]
+            if bounds[depth] < bounds[depth + 1]:  # the nearer one is opened first
+                stack[depth], stack[depth + 1] = stack[depth + 1], stack[depth]
+                bounds[depth], bounds[depth + 1] = bounds[depth + 1], bounds[depth]
+                bound_ranks[depth], bound_ranks[depth + 1] = bound_ranks[depth + 1], bound_ranks[depth]
+            depth += 2
+        distance[position], at_node[position] = best, best_rank
+    return distance, at_node

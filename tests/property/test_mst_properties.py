@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_spark.families.mst import partition
-from anon_spark.families.mst.merge import Merged, merge_in_rounds
 from anon_spark.kernels import spanning
-from anon_spark.kernels.distances import Levels as ClassLevels
-from anon_spark.kernels.neighbours import Classes
+from anon_spark.kernels.distances import common_level, generality, in_runs, levels_of
+from anon_spark.kernels.neighbours import Classes, neighbours, plan
+from anon_spark.kernels.spanning import walk
+from anon_spark.primitives.classes.arrays import ladder_of
 from tests.mst_tables import Case, Partitioned, cases, crowd, partitioned
 from tests.oracle.mst_oracle import (
     Group,
@@ -133,12 +134,28 @@ def test_the_tree_does_not_depend_on_how_it_ends(case: Case) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_remembered_neighbours_change_nothing(seed: int) -> None:
-    def forgetful(small: Classes, levels: ClassLevels, k: int) -> Merged:
-        return merge_in_rounds(small, levels, k, remember=False)
-
-    case = crowd(seed)
-    remembered = partitioned(case, merge="rounds")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(partition, "merge_in_rounds", forgetful)
-        assert partitioned(case, merge="rounds").shape == remembered.shape
+def test_neighbours_by_boxes_are_those_by_all_pairs(seed: int) -> None:
+    """Classes of mixed sizes and levels: the least distance to any other, and the first node that attains it."""
+    random = np.random.default_rng(seed)
+    levels, place, _ = in_runs(levels_of(ladder_of(crowd(seed).hierarchies)))
+    leaf = np.unique(random.integers(0, levels.leaves, (300, levels.leaves.size)), axis=0).astype(np.int32)
+    level = (random.integers(0, levels.heights + 1, leaf.shape) * random.integers(0, 2, leaf.shape)).astype(np.int32)
+    count = len(leaf)
+    nothing = np.empty((count, 0, 0), dtype=np.int32)
+    classes = Classes(level, place[levels.offsets + leaf], random.integers(1, 9, count), np.arange(count), nothing)
+    nodes = plan(walk(tuple(levels.heights.tolist()), levels.units), levels)
+    queries = np.flatnonzero(random.integers(0, 2, count))
+    found = neighbours(classes, levels, nodes, queries)
+    cost = generality(levels, level)
+    rank = {tuple(node): at for at, node in enumerate(nodes.nodes.tolist())}
+    for query, distance, node in zip(queries, found.distance, found.node, strict=True):
+        pairs = []
+        for other in np.delete(np.arange(count), query):
+            join = [
+                common_level(levels, at, classes.leaf[query, at], classes.leaf[other, at], max(level[[query, other], at]))
+                for at in range(levels.heights.size)
+            ]
+            together = np.dot(join, levels.units)
+            price = sum(classes.size[one] * (together - cost[one]) for one in (query, other))
+            pairs.append((price, rank.get(tuple(join), 0)))
+        assert (distance, node) == min(pairs)

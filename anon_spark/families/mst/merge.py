@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from anon_spark.errors import DataError
-from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.distances import Levels, generality
+from anon_spark.kernels.classes import Codes
+from anon_spark.kernels.distances import Levels, generality, in_runs
 from anon_spark.kernels.merging import greedy, large_enough, merge_into, merge_pairs, mutual_pairs, nearest_class
-from anon_spark.kernels.neighbours import Classes, Neighbours, Plan, bound_by_order, nobody, plan, search
+from anon_spark.kernels.neighbours import Classes, neighbours, plan
 from anon_spark.kernels.spanning import walk
 
 
@@ -33,47 +33,32 @@ def merge_greedy(small: Classes, levels: Levels, k: int) -> Merged:
     return Merged(work.take(heads.astype(np.int64)), number.astype(np.int32), leftover, None)
 
 
-def merge_in_rounds(small: Classes, levels: Levels, k: int, remember: bool = True) -> Merged:
+def merge_in_rounds(small: Classes, levels: Levels, k: int) -> Merged:
     """Per round all pairs that are each other's nearest; classes that are large enough leave.
 
-    remember: keep the neighbours of classes whose neighbour is still there, and compare them with new classes only; the
-    result is the same. Cost: per round, visited nodes × classes that can matter there.
+    Cost: per round one search for the neighbours of all classes that are left.
     """
-    work, owner = small.take(np.arange(small.size.size)), np.arange(small.size.size, dtype=np.int32)
+    levels, place, leaf = in_runs(levels)
+    work = small.take(np.arange(small.size.size))._replace(leaf=place[levels.offsets + small.leaf])
+    owner = np.arange(small.size.size, dtype=np.int32)
     nodes = plan(walk(tuple(levels.heights.tolist()), levels.units), levels)
     active = np.arange(owner.size)
-    known = nobody(owner.size)
-    new = active
     rounds = 0
     while active.size >= 2:
         rounds += 1
-        update_neighbours(work, levels, nodes, active, new, known)
-        left, right = mutual_pairs(work.take(active), levels, nodes, known.take(active))
-        left, right = active[left], active[right]
+        here = work.take(active)
+        found = neighbours(here, levels, nodes, np.arange(active.size))
+        left, right = (active[part] for part in mutual_pairs(here, levels, nodes, found))
         merge_pairs(levels, *work, left, right)
         owner[right] = left
-        gone = np.zeros(owner.size, dtype=bool)
-        gone[left] = gone[right] = True
-        done = left[large_enough(work.size[left], work.values[left], k)]
-        new = np.setdiff1d(left, done)
-        active = np.concatenate([active[~gone[active]], new])
-        known.forget(active[gone[active] | gone[known.partner[active]]] if remember else active)
-    root = followed(owner)
-    heads, number = np.unique(root, return_inverse=True)
+        stays = np.ones(owner.size, dtype=bool)
+        stays[right] = stays[left[large_enough(work.size[left], work.values[left], k)]] = False
+        active = active[stays[active]]
+    heads, number = np.unique(followed(owner), return_inverse=True)
     leftover = int(np.searchsorted(heads, active[0])) if active.size else None
-    return Merged(work.take(heads.astype(np.int64)), number.astype(np.int32), leftover, rounds)
-
-
-def update_neighbours(
-    work: Classes, levels: Levels, nodes: Plan, active: Ints, new: Ints, known: Neighbours
-) -> None:
-    """Exact neighbours of all active classes, given those that are still known."""
-    unknown = active[known.partner[active] < 0]
-    others = active[known.partner[active] >= 0]
-    bound_by_order(work, levels, nodes, active, unknown, known)
-    search(work, levels, nodes, unknown, active, known)
-    if others.size and new.size:
-        search(work, levels, nodes, others, new, known)
+    classes = work.take(heads.astype(np.int64))
+    original = leaf[levels.offsets + classes.leaf]
+    return Merged(classes._replace(leaf=original), number.astype(np.int32), leftover, rounds)
 
 
 def take_leftover(kept: Classes, merged: Merged, levels: Levels) -> tuple[Classes, Codes]:
