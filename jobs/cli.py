@@ -1,4 +1,4 @@
-"""The command line: `anon-spark run | plan | audit | demo | hierarchy`, and the same for spark-submit scripts.
+"""The command line: `anon-spark run | plan | audit | compare | demo | hierarchy`, and the same for spark-submit scripts.
 
 Exit codes: 0 published, verified or recognised as already published; 2 wrong configuration, nothing written; 3 the data
 do not allow it, nothing published; 1 unexpected.
@@ -60,6 +60,10 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
         if name == "run":
             added.add_argument("--quiet", action="store_true", help="no progress")
+    compare = command("compare", _compare, "Measure releases of one table side by side, each verified first.")
+    compare.add_argument("job", help="the job file of a release that stands")
+    compare.add_argument("other", nargs="+", help="the job files of the other releases")
+    compare.add_argument("--report", metavar="PAGE", help="write the comparison as .html, with .json and .md beside it")
     demo = command("demo", _demo, "Make sample tables, run every family on them, show the result.")
     demo.add_argument("--dir", default="demo", help="where to put tables and report (default: ./demo)")
     demo.add_argument("--rows", type=int, default=30_000, help="rows of the sample (default: 30,000)")
@@ -124,6 +128,18 @@ def _audit(options: argparse.Namespace) -> int:
         print(f"  {verdict}")
     require_all(verdicts)
     print(f"verified: {job.output.table}")
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from anon_spark.report.formats import show
+    from jobs.session import make_session
+    from pipelines.compare import compare
+
+    found = compare([options.job, *options.other], make_session("anon-spark compare"), options.report)
+    print(found.table.T.map(show).to_string())
+    if options.report is not None:
+        print(f"report: {options.report}")
     return 0
 
 

@@ -11,13 +11,15 @@ from jobs.session import make_session
 
 def demo(folder: Path, rows: int) -> int:
     """Make the samples, run every family on them and say where to look."""
-    from pipelines.demo import DEMONSTRATIONS
+    from pipelines.demo import DEMONSTRATIONS, make_samples
 
     spark = make_session("anon-spark demo")
+    print(f"Making a sample of {rows:,} rows in {folder}/ …")
+    make_samples(spark, folder, rows)
     for family, demonstrate in DEMONSTRATIONS.items():
-        print(f"\n{family}: making a sample of {rows:,} rows in {folder}/ …")
+        print(f"\n{family}: anonymizing it …")
         with bar() as progress:
-            shown = demonstrate(spark, folder, rows, progress)
+            shown = demonstrate(spark, folder, progress)
         print(shown)
     return 0
 

@@ -14,7 +14,7 @@ from anon_spark.model.progress import Progress
 @contextmanager
 def bar(quiet: bool = False) -> Iterator[Progress]:
     """A bar that grows with what the work tells; it follows a total that changes."""
-    with tqdm(disable=quiet or not sys.stderr.isatty(), unit=" nodes", leave=False) as shown:
+    with tqdm(disable=quiet or not sys.stderr.isatty(), leave=False) as shown:
 
         def tell(done: int, total: int, what: str) -> None:
             shown.total, shown.n, shown.desc = total, done, what

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from jobs.markdown import replace_section
@@ -11,17 +12,17 @@ from jobs.session import make_session
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "REPRODUCTION.md"
+FAMILIES = ("lattice", "mst")  # modules of jobs.reproductions: reproduce(spark, data, figures)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Reproduce a paper's experiments and claims; writes REPRODUCTION.md.")
-    parser.add_argument("family", choices=["lattice"])
+    parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--data", type=Path, help="folder that holds adult/adult.data.gz; default: a synthetic census")
     options = parser.parse_args()
-    from jobs.reproductions.lattice import reproduce
-
+    family = import_module(f"jobs.reproductions.{options.family}")
     spark = make_session("anon-spark reproduce")
-    replace_section(RESULTS, "Reproduction", options.family, reproduce(spark, options.data, HERE / "figures"))
+    replace_section(RESULTS, "Reproduction", options.family, family.reproduce(spark, options.data, HERE / "figures"))
     print(f"written: {RESULTS}")
     return 0
 

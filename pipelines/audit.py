@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.audit import Verdict
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.publication import Published, standing_release
-from anon_spark.io.tables import read_snapshot, read_version
-from pipelines.families import pipeline_of
+from anon_spark.io.tables import Snapshot, read_snapshot, read_version
+from pipelines.families import FamilyPipeline, pipeline_of
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The newest release of a job, lazily, and the version of the input that it says it came from."""
+
+    job: JobSpec
+    steps: FamilyPipeline
+    published: Published
+    source: Snapshot
+    release: DataFrame
+
+    @classmethod
+    def of(cls, job: JobSpec, spark: SparkSession) -> Standing:
+        """Raises ConfigurationError where nothing stands. Cost: metadata only; writes nothing."""
+        steps = pipeline_of(job, spark)
+        published = standing_release(spark, job.output.table)
+        if published is None:
+            raise ConfigurationError(f"output.table: nothing is published at {job.output.table} yet. Run the job first.")
+        version = published.metadata.get("input_version")
+        source = read_snapshot(spark, job.input.model_copy(update={"version": version}))
+        steps.check_columns(source.frame)
+        return cls(job, steps, published, source, read_version(spark, job.output.table, published.latest))
+
+    def verify(self) -> list[Verdict]:
+        """Everything that can be verified of it now."""
+        found = self.steps.verify_published(self.source.frame, self.release, self.published.metadata)
+        return [_untouched(self.published), *found]
 
 
 def audit(job: JobSpec, spark: SparkSession) -> Sequence[Verdict]:
     """Verdicts on the newest release of the job. Writes nothing."""
-    steps = pipeline_of(job, spark)
-    standing = standing_release(spark, job.output.table)
-    if standing is None:
-        raise ConfigurationError(f"output.table: nothing is published at {job.output.table} yet. Run the job first.")
-    version = standing.metadata.get("input_version")
-    source = read_snapshot(spark, job.input.model_copy(update={"version": version}))
-    steps.check_columns(source.frame)
-    release = read_version(spark, job.output.table, standing.latest)
-    return [_untouched(standing), *steps.verify_published(source.frame, release, standing.metadata)]
+    return Standing.of(job, spark).verify()
 
 
 def _untouched(standing: Published) -> Verdict:

@@ -47,32 +47,36 @@ SHOWN_POINTS = 12
 SHOWN_ROWS = 8
 
 
-def lattice_demo(spark: SparkSession, folder: Path, rows: int, progress: Progress | None) -> str:
+def make_samples(spark: SparkSession, folder: Path, rows: int) -> None:
+    """Write what the demonstrations read: a synthetic census and its level tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    census(spark, rows).write.format("delta").mode("overwrite").save(str(folder.absolute() / "census"))
+    write_level_tables(folder / "hierarchies", census_hierarchies())
+
+
+def lattice_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
     """A 10-anonymous release of a synthetic census; the text a person sees at the end."""
-    report, shown = _release(spark, folder, "lattice", rows, progress)
+    report, shown = _release(spark, folder, "lattice", progress)
     return "\n".join([_front(report), "", "Some rows of the release:", shown, "", _end(report, folder, "lattice")])
 
 
-def mst_demo(spark: SparkSession, folder: Path, rows: int, progress: Progress | None) -> str:
+def mst_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
     """The same census with local recoding, also 2-diverse in its sensitive column."""
-    report, shown = _release(spark, folder, "mst", rows, progress)
-    return "\n".join([_measures(report), "", "Some rows of the release:", shown, "", _end(report, folder, "mst")])
+    report, shown = _release(spark, folder, "mst", progress)
+    lines = [_measures(report), "", "Some rows of the release:", shown, "", _end(report, folder, "mst")]
+    page = folder / "compared.html"
+    lines.append(f"Both side by side: anon-spark compare {folder}/lattice.yaml {folder}/mst.yaml --report {page}")
+    return "\n".join(lines)
 
 
-DEMONSTRATIONS: Mapping[str, Callable[[SparkSession, Path, int, Progress | None], str]] = {
+DEMONSTRATIONS: Mapping[str, Callable[[SparkSession, Path, Progress | None], str]] = {
     "lattice": lattice_demo,
     "mst": mst_demo,
 }
 
 
-def _release(
-    spark: SparkSession, folder: Path, family: str, rows: int, progress: Progress | None
-) -> tuple[RunReport, str]:
+def _release(spark: SparkSession, folder: Path, family: str, progress: Progress | None) -> tuple[RunReport, str]:
     """Run one family on the census; its report and some published rows."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = folder.absolute() / "census"
-    census(spark, rows).write.format("delta").mode("overwrite").save(str(table))
-    write_level_tables(folder / "hierarchies", census_hierarchies())
     job_file = folder / f"{family}.yaml"
     job_file.write_text(JOB % {"family": family, **SETTINGS[family]}, encoding="utf-8")
     job = load_job(job_file)

@@ -90,6 +90,10 @@ class RelationalPipeline:
         sizes = next(v.facts["histogram"] for v in verdicts if v.name == f"{self.job.privacy.k}-anonymity")
         return [dict(zip(("from", "to", "classes", "rows"), bucket, strict=True)) for bucket in sizes]
 
+    def hierarchies_of(self, source: DataFrame) -> dict[str, Hierarchy]:
+        """The hierarchies as they apply to the source: rules completed, the null leaf where it has nulls to keep."""
+        return {entry.name: entry.hierarchy for entry in self._dictionaries(source)}
+
     def _dictionaries(self, source: DataFrame) -> list[Dictionary]:
         """The hierarchies as they apply to the source."""
         keyed = with_keys(source, self.hierarchies)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -226,21 +226,34 @@ class Partitioned:
         return dict(self.found.statistics)
 
 
-def partitioned(case: Case, merge: str = "auto", zero_edges: str = "include", seed: int | None = None) -> Partitioned:
-    """Run the package on the distinct tuples of a case, in order of appearance or shuffled by a seed."""
-    from anon_spark.families.mst.partition import Settings, partition
+class Arrays(NamedTuple):
+    """The distinct tuples of a case as the package takes them."""
 
+    tuples: list[Row]
+    codes: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    values: NDArray[np.int32] | None
+
+
+def arrays_of(case: Case, seed: int | None = None) -> Arrays:
+    """The distinct tuples in order of appearance, or shuffled by a seed."""
     members: dict[Row, list[int]] = defaultdict(list)
     for at, row in enumerate(case.rows):
         members[row].append(at)
     tuples = list(members)
     if seed is not None:
         tuples = [tuples[at] for at in np.random.default_rng(seed).permutation(len(tuples))]
-    leaves = [[row[0] for row in table] for table in case.tables]
-    place = [{leaf: code for code, leaf in enumerate(column)} for column in leaves]
+    place = [{row[0]: code for code, row in enumerate(table)} for table in case.tables]
     codes = np.array([[of[row[at]] for row in tuples] for at, of in enumerate(place)], dtype=np.int32)
     rows = np.array([len(members[row]) for row in tuples], dtype=np.int64)
-    values = _values(case, [members[row] for row in tuples])
+    return Arrays(tuples, codes, rows, _values(case, [members[row] for row in tuples]))
+
+
+def partitioned(case: Case, merge: str = "auto", zero_edges: str = "include", seed: int | None = None) -> Partitioned:
+    """Run the package on the distinct tuples of a case, in order of appearance or shuffled by a seed."""
+    from anon_spark.families.mst.partition import Settings, partition
+
+    tuples, codes, rows, values = arrays_of(case, seed)
     options: Any = {"merge": merge, "zero_edges": zero_edges}
     found = partition(codes, rows, case.hierarchies, Settings(k=case.k, l=case.l, **options), values=values)
 
@@ -249,6 +262,7 @@ def partitioned(case: Case, merge: str = "auto", zero_edges: str = "include", se
         classes[number].add(row)
     count = len(found.sizes)
     assert sorted(classes) == list(range(count)), "class numbers are 0, 1, 2, … and no class is empty"
+    leaves = [[row[0] for row in table] for table in case.tables]
     levels = [tuple(map(int, row)) for row in found.levels]
     sizes = [int(size) for size in found.sizes]
     chosen = [tuple(leaves[at][code] for at, code in enumerate(row)) for row in found.leaves.tolist()]

@@ -15,6 +15,7 @@ from anon_spark.audit.hygiene import verify_columns, verify_order
 from anon_spark.audit.k_anonymity import verify_k_anonymity
 from anon_spark.audit.l_diversity import verify_l_diversity
 from anon_spark.audit.local_recoding import assignment_columns, verify_covered, verify_local_recoding
+from anon_spark.audit.persons import verify_one_row_each
 from anon_spark.audit.truthfulness import verify_recoding
 from anon_spark.audit.verdict import Verdict, combined
 from anon_spark.errors import ConfigurationError
@@ -52,6 +53,7 @@ __all__ = [
     "verify_k_anonymity",
     "verify_l_diversity",
     "verify_local_recoding",
+    "verify_one_row_each",
     "verify_order",
     "verify_recoding",
     "verify_rows",

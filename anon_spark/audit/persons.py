@@ -1,4 +1,4 @@
-"""Whose rows a release holds: persons are not published, so they are found in the source again."""
+"""Whose rows a release holds: persons are not published, so they are looked for in the source again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from anon_spark.audit.recode import KEPT, NULL, UNSEEN, with_code, with_label
 from anon_spark.audit.values import exact, private, quoted, require_columns
+from anon_spark.audit.verdict import Verdict
 from anon_spark.model.hierarchy import Hierarchy
 
 
@@ -43,6 +44,39 @@ def with_persons(
     shown = release.select(*(exact(release, name).alias(labels[at]) for at, name in enumerate(names))).distinct()
     same = [F.col(quoted(name)).eqNullSafe(F.col(labels[at])) for at, name in enumerate(names)]
     return rows.join(shown, reduce(and_, same), "left_semi")
+
+
+def verify_one_row_each(source: DataFrame, person: str) -> Verdict:
+    """Whether every person of the source has one row, so that a class of k rows is a class of k persons.
+
+    Guarantee: passed iff no person, compared byte by byte, has two rows, and every row has a person: a row without one
+    cannot be told from a second row of somebody. Rows that a policy drops are looked at, too.
+    violations counts persons with several rows, and the rows without a person; checked counts persons. There is no frame
+    of violations: it would hold identities.
+    Cost: one job, one scan of the source and one shuffle of its persons; one row reaches the driver.
+    """
+    require_columns(source, [person], "source")
+    who, rows = private("who"), private("rows")
+    persons = source.select(exact(source, person).alias(who)).groupBy(who).agg(F.count(F.lit(1)).alias(rows))
+    known = F.isnotnull(who)
+    found = persons.agg(
+        F.count(F.when(known, F.lit(1))).alias("persons"),
+        F.count(F.when(known & (F.col(rows) > 1), F.lit(1))).alias("several"),
+        F.coalesce(F.sum(F.when(~known, F.col(rows))), F.lit(0)).alias("nobody"),
+    ).collect()[0]
+    said = {
+        "several": f"{found['several']} of {found['persons']} persons of the source have several rows.",
+        "nobody": f"{found['nobody']} rows of the source have no person.",
+    }
+    faults = [text for name, text in said.items() if found[name]]
+    return Verdict(
+        name="persons",
+        passed=not faults,
+        violations=found["several"] + found["nobody"],
+        checked=found["persons"],
+        detail=" ".join(faults) or f"all {found['persons']} persons of the source have one row: a class counts persons.",
+        facts={"persons": found["persons"], "several_rows": found["several"], "rows_without_person": found["nobody"]},
+    )
 
 
 def _named(what: str, names: Sequence[str]) -> list[str]:

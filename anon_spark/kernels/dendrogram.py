@@ -12,7 +12,9 @@ import numpy as np
 
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
-from anon_spark.kernels.spanning import Edges
+from anon_spark.kernels.spanning import FAR, Edges
+
+NOT_CUT = -1
 
 
 class Leaves(NamedTuple):
@@ -81,26 +83,78 @@ def threshold(heaviest: int, edges: int, total: int, squares: int) -> int:
     return low
 
 
-def split(tree: Dendrogram, k: int) -> Groups:
+def split(tree: Dendrogram, k: int, start: Ints | None = None) -> Groups:
     """Walk down from the roots, cutting every subtree of at least 2k rows until its parts are small or identical.
 
-    A subtree with fewer than k rows, or with too few distinct sensitive values, must be merged.
+    A subtree with fewer than k rows, or with too few distinct sensitive values, must be merged. With `start` the walk
+    begins at those nodes.
     Cost: every node is looked at once; one threshold in exact integers per subtree that is cut.
     """
     kept: list[Ints] = []
     small: list[Ints] = []
     identical = 0
-    pending = tree.roots.astype(np.int64)
-    stack = [pending]
+    stack = [tree.roots.astype(np.int64) if start is None else start]
     while stack:
         fine, poor, large, same = classified(stack.pop(), k, tree.sums)
         kept.append(fine)
         small.append(poor)
         identical += same
-        for node in large:
-            numbers = (int(sums[node]) for sums in (tree.sums.edges, tree.sums.total, tree.sums.squares))
-            stack.append(components(tree.left, tree.right, tree.weight, node, threshold(int(tree.weight[node]), *numbers)))
+        stack.extend(components(tree.left, tree.right, tree.weight, node, heaviest_kept(tree, node)) for node in large)
     return Groups(np.concatenate(kept), np.concatenate(small), identical)
+
+
+def split_above(tree: Dendrogram, k: int) -> tuple[Groups, Ints]:
+    """The same walk over a tree whose leaves are trees themselves: a leaf that comes off is handed on, not judged.
+
+    Returns the groups of several leaves, and of every other leaf the greatest weight that stays inside it; NOT_CUT for
+    the leaves of groups.
+    """
+    kept: list[Ints] = []
+    small: list[Ints] = []
+    stays = np.full(tree.order.size, NOT_CUT, dtype=np.int64)
+    stack = [(tree.roots.astype(np.int64), int(FAR))]
+    while stack:
+        nodes, heaviest = stack.pop()
+        alone = nodes < stays.size
+        stays[nodes[alone]] = heaviest
+        fine, poor, large, _ = classified(nodes[~alone], k, tree.sums)
+        kept.append(fine)
+        small.append(poor)
+        for node in large:
+            heaviest = heaviest_kept(tree, node)
+            stack.append((components(tree.left, tree.right, tree.weight, node, heaviest), heaviest))
+    return Groups(np.concatenate(kept), np.concatenate(small), 0), stays
+
+
+def heaviest_kept(tree: Dendrogram, node: int) -> int:
+    """The threshold of a subtree, from its own sums."""
+    numbers = (int(sums[node]) for sums in (tree.sums.edges, tree.sums.total, tree.sums.squares))
+    return threshold(int(tree.weight[node]), *numbers)
+
+
+def members_of(tree: Dendrogram, nodes: Ints) -> tuple[Codes, Ints]:
+    """The leaves of the nodes, one node after the other, and where each node's begin."""
+    width = (tree.last - tree.first)[nodes]
+    begin = np.cumsum(width) - width
+    return tree.order[np.arange(width.sum()) + np.repeat(tree.first[nodes] - begin, width)], begin
+
+
+def links(tree: Dendrogram) -> Ints:
+    """The tree as a chain: for the leaves in `order`, the weight at which each is joined with the one before it, or 0.
+
+    The chain has the same weights, and removing the heavy ones leaves the same parts.
+    """
+    weight = np.zeros(tree.order.size, dtype=np.int64)
+    inner = np.arange(tree.order.size, tree.weight.size)
+    weight[tree.first[tree.right[inner]]] = tree.weight[inner]
+    return weight
+
+
+def chain(weight: Ints) -> Edges:
+    """The edges of a chain, by ascending weight."""
+    joined = np.flatnonzero(weight)
+    by_weight = joined[np.argsort(weight[joined], kind="stable")].astype(np.int32)
+    return Edges(by_weight - 1, by_weight, weight[by_weight])
 
 
 @compiled

@@ -90,6 +90,17 @@ def merge_into(
 
 
 @compiled
+def all_values(values: Codes, order: Codes, first: Ints, last: Ints) -> Codes:
+    """The sensitive values of all members of each class order[first : last], as far as there is room."""
+    found = np.full((first.size, values.shape[1], values.shape[2]), -1, dtype=np.int32)
+    for number in range(first.size):
+        for position in range(first[number], last[number]):
+            for column in range(values.shape[1]):
+                add_values(found[number, column], values[order[position], column])
+    return found
+
+
+@compiled
 def large_enough(size: Ints, values: Codes, k: int) -> Flags:
     """Which classes have k rows and enough distinct sensitive values."""
     found = np.empty(size.size, dtype=np.bool_)

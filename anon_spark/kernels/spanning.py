@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
@@ -43,6 +44,24 @@ def walk(heights: tuple[int, ...], units: Ints) -> Walk:
     cost = nodes @ units
     order = np.argsort(cost, kind="stable")[1:]
     return Walk(nodes[order], cost[order])
+
+
+def connections(table: TupleTable, ladder: Ladder, order: Walk, components: Codes) -> Edges:
+    """The lightest edges between components of tuples that the given nodes find, as a forest.
+
+    Guarantee: a minimum spanning forest of the graph of all pairs that agree on one of the nodes, each as heavy as the
+    lightest node of those. Cost: nodes × tuples.
+    """
+    forest = Forest(table.size)
+    forest.connect(components, int(components.max()) + 1, 0)
+    known = forest.edges
+    for node, cost in zip(order.nodes, order.cost, strict=True):
+        if forest.edges == table.size - 1:
+            break
+        inverse, representatives = class_of_tuples(table, ladder, tuple(node.tolist()))
+        forest.connect(inverse, representatives.size, int(2 * cost))
+    left, right, weight = forest.result()
+    return Edges(left[known:], right[known:], weight[known:])
 
 
 def spanning_tree(codes: Codes, ladder: Ladder, below: int | None = None) -> Edges:
@@ -98,9 +117,11 @@ class Forest:
     def finish(self, codes: Codes, levels: Levels) -> None:
         """Join what is left by distances."""
         root = roots(self.parent)
-        biggest = int(np.argmax(np.bincount(root, minlength=root.size)))
-        members = np.flatnonzero(root != biggest).astype(np.int32)
-        left, right, weight = tail_edges(codes, levels, root, biggest, members)
+        inside = root == np.argmax(np.bincount(root, minlength=root.size))
+        members = np.flatnonzero(~inside)
+        outside = np.ascontiguousarray(codes[:, members])
+        near, near_to = nearest(levels, codes, inside, outside)
+        left, right, weight = tail_edges(levels, outside, members, root[members].astype(np.int64), near, near_to)
         order = np.argsort(weight, kind="stable")
         for at in order:
             self.left[self.edges], self.right[self.edges], self.weight[self.edges] = left[at], right[at], weight[at]
@@ -162,26 +183,36 @@ def join_groups(
 
 
 @compiled
-def tail_edges(
-    codes: Codes, levels: Levels, root: Codes, biggest: int, members: Codes
-) -> tuple[Codes, Codes, Ints]:
-    """Prim's tree from the largest component over the members outside it; members of one component join together."""
-    count = members.size
-    near = np.full(count, FAR, dtype=np.int64)  # of each member: distance to what is connected, and to whom
-    near_to = np.zeros(count, dtype=np.int32)
+def nearest(levels: Levels, codes: Codes, inside: NDArray[np.bool_], sought: Codes) -> tuple[Ints, Ints]:
+    """Of each tuple sought: the distance to the nearest of the tuples that are inside, and which that is."""
+    near = np.full(sought.shape[1], FAR, dtype=np.int64)
+    near_to = np.zeros(sought.shape[1], dtype=np.int64)
     sums = np.empty(codes.shape[1], dtype=np.int64)
     ground = np.zeros(codes.shape[0], dtype=np.int32)
-    for at in range(count):
+    for at in range(sought.shape[1]):
         sums[:] = 0
-        levels_to = reach(levels, ground, codes[:, members[at]])
+        levels_to = reach(levels, ground, sought[:, at])
         for attribute in range(codes.shape[0]):
             offset, unit = levels.offsets[attribute], 2 * levels.units[attribute]
             for position in range(sums.size):
                 sums[position] += unit * levels_to[offset + codes[attribute, position]]
         for position in range(sums.size):
-            if root[position] == biggest and sums[position] < near[at]:
+            if inside[position] and sums[position] < near[at]:
                 near[at], near_to[at] = sums[position], position
-    left, right = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+    return near, near_to
+
+
+@compiled
+def tail_edges(
+    levels: Levels, codes: Codes, names: Ints, component: Ints, near: Ints, near_to: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Prim's tree from the largest component over the tuples outside it, by name; those of one component join together.
+
+    near, near_to: of each tuple the distance to what is connected, and to whom; both are brought up to date.
+    """
+    count = names.size
+    ground = np.zeros(codes.shape[0], dtype=np.int32)
+    left, right = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     weight = np.empty(count, dtype=np.int64)
     connected = np.zeros(count, dtype=np.bool_)
     edges = 0
@@ -192,22 +223,35 @@ def tail_edges(
                 next_at, best = at, near[at]
         if next_at < 0:
             break
-        left[edges], right[edges], weight[edges] = members[next_at], near_to[next_at], best
+        left[edges], right[edges], weight[edges] = names[next_at], near_to[next_at], best
         edges += 1
-        joined = root[members[next_at]]
+        joined = component[next_at]
         for new in range(count):
-            if root[members[new]] == joined:
+            if component[new] == joined:
                 connected[new] = True
         for new in range(count):
-            if root[members[new]] != joined:
+            if component[new] != joined:
                 continue
-            levels_to = reach(levels, ground, codes[:, members[new]])
+            levels_to = reach(levels, ground, codes[:, new])
             for at in range(count):
                 if not connected[at]:
                     distance = np.int64(0)
                     for attribute in range(codes.shape[0]):
-                        climbed = levels_to[levels.offsets[attribute] + codes[attribute, members[at]]]
+                        climbed = levels_to[levels.offsets[attribute] + codes[attribute, at]]
                         distance += 2 * levels.units[attribute] * climbed
                     if distance < near[at]:
-                        near[at], near_to[at] = distance, members[new]
+                        near[at], near_to[at] = distance, names[new]
     return left[:edges], right[:edges], weight[:edges]
+
+
+@compiled
+def lightest(count: int, left: Ints, right: Ints, weight: Ints) -> tuple[NDArray[np.bool_], Codes]:
+    """Kruskal over edges by ascending weight: which of them make the forest, and the root of every member then."""
+    parent = np.arange(count).astype(np.int32)
+    chosen = np.zeros(weight.size, dtype=np.bool_)
+    for edge in range(weight.size):
+        one, other = find(parent, left[edge]), find(parent, right[edge])
+        if one != other:
+            parent[max(one, other)] = min(one, other)  # so that a root is the smallest member
+            chosen[edge] = True
+    return chosen, roots(parent)

@@ -1,4 +1,4 @@
-"""RunReport → JSON, Markdown, one self-contained HTML page with plots; `_repr_html_` in notebooks.
+"""RunReport and Comparison → JSON, Markdown, one self-contained HTML page with plots; `_repr_html_` in notebooks.
 
 A report holds counts, levels and names of columns: never a value of a record, never a label of a hierarchy, never
 a class below k. It reads nothing and decides nothing; the pipeline hands over facts.
@@ -6,8 +6,20 @@ a class below k. It reads nothing and decides nothing; the pipeline hands over f
 
 from __future__ import annotations
 
+from anon_spark.report.compare import Compared, Comparison
 from anon_spark.report.lattice import lattice_sections
 from anon_spark.report.mst import mst_sections
 from anon_spark.report.run_report import Check, Picture, RunReport, Section, Table, Text
 
-__all__ = ["Check", "Picture", "RunReport", "Section", "Table", "Text", "lattice_sections", "mst_sections"]
+__all__ = [
+    "Check",
+    "Compared",
+    "Comparison",
+    "Picture",
+    "RunReport",
+    "Section",
+    "Table",
+    "Text",
+    "lattice_sections",
+    "mst_sections",
+]

@@ -10,7 +10,7 @@ from anon_spark.report.formats import is_number, seconds, show, wording
 from anon_spark.report.items import Item, Picture, Table
 
 if TYPE_CHECKING:
-    from anon_spark.report.run_report import RunReport
+    from anon_spark.report.page import Page
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
 
@@ -33,12 +33,12 @@ def bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {escaped(line)}" for line in lines)
 
 
-def render(report: RunReport) -> str:
+def render(report: Page) -> str:
     """The whole report. Guarantee: the same report gives the same text."""
     return "\n\n".join(block for block in _blocks(report) if block) + "\n"
 
 
-def _blocks(report: RunReport) -> Iterator[str]:
+def _blocks(report: Page) -> Iterator[str]:
     yield f"# {escaped(report.title)}"
     for notice in report.notices():
         yield f"> **{escaped(notice.headline)}**" + (f" — {escaped(notice.detail)}" if notice.detail else "")
@@ -53,7 +53,7 @@ def _blocks(report: RunReport) -> Iterator[str]:
         yield "## Warnings"
         yield bullets(report.warnings)
     if report.checks:
-        yield "## Checks of the staged release"
+        yield f"## {escaped(report.checked)}"
         verdicts = [
             (check.name, "passed" if check.passed else "FAILED", check.violations, check.detail)
             for check in report.checks
@@ -66,7 +66,7 @@ def _blocks(report: RunReport) -> Iterator[str]:
         yield f"## {escaped(section.title)}"
         for item in section.items:
             yield from _item(item)
-    yield "## The run"
+    yield f"## {escaped(report.about)}"
     yield table(("what", "value"), report.particulars())
     if report.timings:
         yield "### Timings"

@@ -107,6 +107,24 @@ def loss_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
     return svg_of(draw, (WIDTH, _tall(len(attributes))))
 
 
+def panels_plot(names: Sequence[str], panels: Mapping[str, Sequence[float]]) -> str:
+    """One panel per measure, each on a scale of its own from 0, with one bar per name."""
+    across = 3
+
+    def draw(figure: Figure) -> None:
+        down = -(-len(panels) // across)
+        grid = figure.subplots(down, across, sharey=True, squeeze=False)
+        for axes in grid.flat[len(panels) :]:
+            axes.set_visible(False)
+        for axes, (title, amounts) in zip(grid.flat, panels.items(), strict=False):
+            notes = [show(amount) for amount in amounts]
+            _bars(axes, [_short(name) for name in names], amounts, notes, max(amounts) * 1.9, ACCENT)
+            axes.set_xticks([])  # the bars say their values
+            axes.set_title(title, fontsize=10.5, loc="left")
+
+    return svg_of(draw, (WIDTH, (_tall(len(names)) + 0.25) * -(-len(panels) // across)))
+
+
 def bucket_name(bucket: Mapping[str, Any]) -> str:
     """A range of sizes: 10, 10 – 19, or 1,000 and more."""
     low, high = bucket["from"], bucket.get("to")

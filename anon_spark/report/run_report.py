@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from anon_spark.errors import ConfigurationError
 from anon_spark.report import markdown
-from anon_spark.report.formats import is_number, plain, seconds, show, wording
+from anon_spark.report.formats import plain, seconds, show
 from anon_spark.report.items import Check, Item, Picture, Section, Table, Text
+from anon_spark.report.page import Notice, html, json_text, sections_dict, write
 
 __all__ = ["Check", "Item", "Notice", "Picture", "RunReport", "Section", "Status", "Table", "Text"]
 
 FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
 
 Status = Literal["published", "already_published", "failed", "planned"]
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A banner: what a reader must see before anything else. `tone` is good, bad, caution or neutral."""
-
-    tone: str
-    symbol: str
-    headline: str
-    detail: str = ""
-
 
 _OUTCOME: dict[str, Notice] = {
     "published": Notice("good", "✓", "PUBLISHED", "Every check passed on the staged release before it was published."),
@@ -44,7 +28,7 @@ _OUTCOME: dict[str, Notice] = {
     "failed": Notice("bad", "✗", "NOT PUBLISHED", "The run failed. An earlier release, if there is one, is unchanged."),
     "planned": Notice("neutral", "○", "NOT PUBLISHED: plan only", "Nothing was written."),
 }
-_TEST_KEY = Notice(
+TEST_KEY = Notice(
     "caution",
     "!",
     "test key: not for release",
@@ -91,6 +75,24 @@ class RunReport:
             raise ValueError(f"status: published, but {failed} checks failed. Report the run as failed.")
 
     @property
+    def over(self) -> str:
+        """The line above the headline."""
+        return f"anon-spark · family {self.family} · run {self.run_id}"
+
+    @property
+    def promise(self) -> str:
+        """A guarantee is one only when something was published."""
+        return "What is guaranteed" if self.status in ("published", "already_published") else "What was asked for"
+
+    @property
+    def checked(self) -> str:
+        return "Checks of the staged release"
+
+    @property
+    def about(self) -> str:
+        return "The run"
+
+    @property
     def title(self) -> str:
         """The headline: what the run makes, from what."""
         return f"{self.input_table} → {self.output_table}" if self.output_table else self.input_table
@@ -100,7 +102,7 @@ class RunReport:
         outcome = _OUTCOME[self.status]
         detail = self.message or outcome.detail
         shown = [Notice(outcome.tone, outcome.symbol, outcome.headline, detail)]
-        return shown if self.for_release else [*shown, _TEST_KEY]
+        return shown if self.for_release else [*shown, TEST_KEY]
 
     def particulars(self) -> list[tuple[str, str]]:
         """What identifies the run, as rows of a table."""
@@ -108,8 +110,8 @@ class RunReport:
         rows: list[tuple[str, Any]] = [
             ("Run", self.run_id),
             ("Family", self.family),
-            ("Input", _versioned(self.input_table, self.input_version)),
-            ("Output", _versioned(self.output_table, self.output_version)),
+            ("Input", versioned(self.input_table, self.input_version)),
+            ("Output", versioned(self.output_table, self.output_version)),
             ("Configuration", self.config_hash),
             ("Started", self.started),
             ("Finished", self.finished),
@@ -121,12 +123,11 @@ class RunReport:
     def to_dict(self) -> dict[str, Any]:
         """Everything but the drawings, as JSON types; every key is always there."""
         own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "sections"}
-        sections = [{"title": part.title, "items": [_item_dict(item) for item in part.items]} for part in self.sections]
-        return {"format": FORMAT, **own, "sections": sections}
+        return {"format": FORMAT, **own, "sections": sections_dict(self.sections)}
 
     def to_json(self) -> str:
         """Machine readable: stable keys, no drawings; nan and infinity are null."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(self)
 
     def to_markdown(self) -> str:
         """For a terminal or a pull request; a drawing is replaced by its words."""
@@ -134,71 +135,20 @@ class RunReport:
 
     def to_html(self) -> str:
         """One page that needs nothing else: no network, no script."""
-        return self._rendered(page=True)
+        return html(self, page=True)
 
     def _repr_html_(self) -> str:
         """The same inside a notebook; its style reaches nothing outside it."""
-        return self._rendered(page=False)
-
-    def _rendered(self, *, page: bool) -> str:
-        longest = max(self.timings.values(), default=0.0)
-        return _environment().get_template("report.html.j2").render(report=self, page=page, longest=longest)
+        return html(self, page=False)
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, and .json and .md beside it; return where the page is.
 
         Guarantee: each file is replaced as a whole or not at all, the page last; missing folders are made.
         """
-        page = _page_path(path)
-        page.parent.mkdir(parents=True, exist_ok=True)
-        for target, text in (
-            (page.with_suffix(".json"), self.to_json()),
-            (page.with_suffix(".md"), self.to_markdown()),
-            (page, self.to_html()),
-        ):
-            _replace(target, text)
-        return page
+        return write(self, path)
 
 
-def _versioned(table: str | None, version: int | None) -> str | None:
+def versioned(table: str | None, version: int | None) -> str | None:
+    """A table with its version, where it has one."""
     return f"{table} @ version {version}" if table is not None and version is not None else table
-
-
-def _item_dict(item: Item) -> dict[str, Any]:
-    # what it says, not how it looks
-    told = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked")]
-    return {"kind": item.kind, **{name: plain(getattr(item, name)) for name in told}}
-
-
-def _page_path(path: str | os.PathLike[str]) -> Path:
-    text = os.fspath(path)
-    if "://" in text:
-        raise ConfigurationError("output.report: a report is a file on the driver. Give a path without scheme.")
-    page = Path(text)
-    return page if page.suffix in (".html", ".htm") else page.with_name(page.name + ".html")
-
-
-def _replace(target: Path, text: str) -> None:
-    staged = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")  # beside it: a rename stays on one file system
-    try:
-        with staged.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(staged, target)
-    finally:
-        staged.unlink(missing_ok=True)
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("anon_spark", "report"),
-        autoescape=True,  # for every template, whatever its ending
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(show=show, wording=wording, seconds=seconds)
-    environment.tests["amount"] = is_number
-    return environment

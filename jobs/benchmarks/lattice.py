@@ -7,21 +7,19 @@ and prints one line of JSON; the other parts run on local Spark.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import ROWS
-from anon_spark.config import parse_job
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Poka
@@ -37,28 +35,30 @@ from anon_spark.primitives.generalize import climbed
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.samples.adult import adult
 from anon_spark.samples.census import census, census_hierarchies
+from jobs.benchmarks.census_runs import STEPS, census_run, growth, print_scale, seconds_by_step, timed, written_census
+from jobs.markdown import table
 from jobs.session import make_session
-from pipelines.demo import write_level_tables
-from pipelines.preparation import prepare
-from pipelines.run import run
 
 NAIVE_NODES = 8
 CORES = 2
+SIZES = (1_000_000, 10_000_000)  # rows of the growth
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the work, and what it returned."""
-    started = perf_counter()
-    result = work()
-    return perf_counter() - started, result
+def report(grown: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
+    """Batches against groupBy, the searches, and growth of whole runs, as Markdown."""
+    spark = make_session("anon-spark benchmark")
+    measured = [searches(spark, None)]
+    if options.data is not None:
+        measured.append(searches(spark, options.data))
+    return "\n\n".join([_searches_text(measured), _growth_text(grown)])
 
 
 def searches(spark: SparkSession, data: Path | None, rows: int = 30_000) -> dict[str, Any]:
     """Batch evaluation against one groupBy per node, and the three searches, on one table."""
-    table = adult(spark, data) if data is not None else census(spark, rows)
+    df = adult(spark, data) if data is not None else census(spark, rows)
     hierarchies = census_hierarchies()
     with Workspace(spark) as workspace:
-        counted = count_tuples(table, hierarchies, workspace)
+        counted = count_tuples(df, hierarchies, workspace)
         budget = int(Fraction("0.01") * counted.rows)
         lattice = lattice_of(counted.hierarchies)
         loss = GeneralLoss(counted.rows, tuple(h.weight_total for h in counted.hierarchies), marginals(counted))
@@ -115,24 +115,14 @@ def naive_seconds(counted: Frequencies, budget: int) -> float:
     return (perf_counter() - started) / NAIVE_NODES
 
 
-def scale(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
-    """One whole run on the census against what nobody can avoid: a groupBy-count, a read and a write of the table."""
-    warm_up = _whole_run(spark, 50_000, folder / "warm")
-    measured = _whole_run(spark, rows, folder / str(rows))
-    return {**measured, "warm_up": warm_up["total"]}
-
-
-def _whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
-    folder.mkdir(parents=True)
-    source = str(folder / "census")
-    census(spark, rows).write.format("delta").save(source)
-    write_level_tables(folder / "hierarchies", census_hierarchies())
-    read: DataFrame = spark.read.format("delta").load(source)
+def whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
+    """One run on the census against what nobody can avoid: a groupBy-count, a read and a write of the table."""
+    read = written_census(spark, rows, folder)
     names = list(census_hierarchies())
     group, _ = timed(lambda: read.groupBy(*names).count().write.format("noop").mode("overwrite").save())
     copy, _ = timed(lambda: read.write.format("delta").save(str(folder / "copy")))
     shutil.rmtree(folder / "copy")
-    total, report = timed(lambda: run(prepare(parse_job(_job(folder), folder), spark)))
+    total, report = timed(lambda: census_run(spark, folder, "lattice", {"k": 10, "suppression": 0.01}))
     search = report.facts["search"]
     shutil.rmtree(folder)
     unavoidable = group + copy
@@ -154,36 +144,77 @@ def _whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
     }
 
 
-def _job(folder: Path) -> dict[str, Any]:
-    levels = {name: {"levels": f"hierarchies/{name}.csv"} for name in census_hierarchies() if name != "age"}
-    return {
-        "anon_spark": 1,
-        "family": "lattice",
-        "input": {"table": "./census"},
-        "columns": {
-            "identifiers": ["name", "person_id"],
-            "quasi_identifiers": {
-                "age": {"intervals": {"from": 17, "to": 90, "widths": [3, 6, 12, 24, 48]}},
-                **levels,
-            },
-            "sensitive": ["disease"],
-            "keep": ["weight"],
-        },
-        "privacy": {"k": 10, "suppression": 0.01},
-        "work": "./work",
-        "output": {"table": "./release", "runs": "./runs", "report": "report.html"},
-    }
+def _searches_text(measured: Sequence[dict[str, Any]]) -> str:
+    parts = ["### Batch evaluation and searches (local Spark, 2 cores, GLM, suppression 1 %)"]
+    for result in measured:
+        rows = [
+            [
+                name,
+                f"{found['evaluated']:,}",
+                f"{found['evaluated'] / result['nodes']:.1%}",
+                str(found["batches"]),
+                found["hits"],
+                f"{found['seconds']:.2f}",
+            ]
+            for name, found in result["searches"].items()
+        ]
+        parts += [
+            f"**{result['table']}**: {result['tuples']:,} distinct tuples, {result['nodes']:,} nodes. "
+            f"One node in a batch {result['batch_seconds_per_node'] * 1e3:.2f} ms, by one Spark groupBy over the distinct "
+            f"tuples {result['naive_seconds_per_node'] * 1e3:.0f} ms: **{result['ratio']:,.0f}× faster**. Exhaustive search: "
+            f"{result['cells_per_second_and_core'] / 1e6:.0f} M nodes × tuples per second and core.",
+            table(["search", "nodes evaluated", "share", "batches", "true points", "seconds"], rows),
+        ]
+    return "\n\n".join(parts)
 
 
-def _main() -> int:
-    parser = argparse.ArgumentParser(description="One size of the growth measurement; prints one line of JSON.")
-    parser.add_argument("part", choices=["scale"])
-    parser.add_argument("--rows", type=int, required=True)
-    parser.add_argument("--dir", type=Path, required=True)
-    options = parser.parse_args()
-    print("RESULT " + json.dumps(scale(make_session("anon-spark benchmark"), options.rows, options.dir)))
-    return 0
+def _growth_text(grown: Sequence[dict[str, Any]]) -> str:
+    head = [
+        "rows",
+        "distinct tuples",
+        "groupBy",
+        "read + write",
+        "whole run",
+        "search",
+        "rest / unavoidable",
+        "with risk",
+        "M nodes × tuples /s/core",
+        "k",
+        "loss",
+    ]
+    rows = [
+        [
+            f"{found['rows']:,}",
+            f"{found['tuples']:,}",
+            f"{found['group_by']:.1f}",
+            f"{found['read_and_write']:.1f}",
+            f"{found['total']:.1f}",
+            f"{found['search']:.1f}",
+            f"**{found['ratio']:.2f}×**",
+            f"{found['ratio_with_risk']:.2f}×",
+            f"{found['cells_per_second_and_core'] / 1e6:.0f}",
+            str(found["k"]),
+            f"{found['loss']:.4f}",
+        ]
+        for found in grown
+    ]
+    parts = [
+        "### Whole runs (standalone master, two one-core workers, driver 1g, maxResultSize 64m; seconds)",
+        "Unavoidable: one groupBy-count over the eight columns plus one plain read and write of the table, in the same "
+        "session just before. The rest is everything but the search: reading, frequency table, release, audit, "
+        "publication, run log, report; the simulated attacks of the report (risk) are shown apart.",
+        table(head, rows),
+        "Seconds per step (fit includes the search):",
+        table(["rows", *STEPS], seconds_by_step(grown)),
+    ]
+    if len(grown) > 1:
+        times, exponent = growth(grown)
+        parts.append(
+            f"From {grown[0]['rows']:,} to {grown[-1]['rows']:,} rows the whole run takes **{times:.1f}×** as long "
+            f"(exponent {exponent:.2f})."
+        )
+    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(print_scale(whole_run))

@@ -33,6 +33,13 @@ work: ./work
 output: {table: ./release, runs: ./runs, report: census.html}
 """
 
+LOCAL = (  # the same table, recoded locally, published beside it
+    JOB.replace("family: lattice", "family: mst")
+    .replace("{k: 10, suppression: 0.01}", "{k: 10}")
+    .replace("./work", "./local_work")
+    .replace("./release, runs: ./runs, report: census.html", "./local, runs: ./local_runs, report: local.html")
+)
+
 pytestmark = pytest.mark.e2e
 
 
@@ -43,12 +50,13 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     census(spark, ROWS).write.format("delta").save(str(place / "census"))
     write_level_tables(place / "hierarchies", census_hierarchies())
     (place / "job.yaml").write_text(JOB)
+    (place / "local.yaml").write_text(LOCAL)
     return place
 
 
-def submitted(cluster: Cluster, folder: Path, *options: str, **conf: str) -> Submitted:
+def submitted(cluster: Cluster, folder: Path, *options: str, job: str = "job.yaml", **conf: str) -> Submitted:
     """`spark-submit jobs/run.py job.yaml …`, with a driver that can hold no rows."""
-    return cluster.submit(ROOT / "jobs" / "run.py", str(folder / "job.yaml"), *options, conf=SMALL_DRIVER | conf)
+    return cluster.submit(ROOT / "jobs" / "run.py", str(folder / job), *options, conf=SMALL_DRIVER | conf)
 
 
 def listing(folder: Path) -> list[Path]:
@@ -70,6 +78,22 @@ def test_run_publishes_a_verified_release(cluster: Cluster, folder: Path, spark:
     assert listing(folder / "work") == []
     # both workers took part
     assert all(list((cluster.logs / f"work-{number}").glob("app-*/*")) for number in (0, 1))
+
+
+def test_run_publishes_a_verified_local_recoding(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
+    done = submitted(cluster, folder, "--quiet", job="local.yaml")
+
+    assert done.exit_code == 0, done.out[-3000:] + done.err[-3000:]
+    assert f"published: {folder}/local version 0" in done.out and "FAILED" not in done.out
+    passed = [line.split()[1] for line in done.out.splitlines() if line.startswith("  passed  ")]
+    assert passed == ["columns:", "10-anonymity:", "truthfulness:", "row", "row"]
+    release = spark.read.format("delta").load(str(folder / "local"))
+    sizes = Counter(tuple(row) for row in release.select("age", "marital").collect())
+    assert min(sizes.values()) >= 10 and sum(sizes.values()) == ROWS  # nothing is suppressed
+    assert {age.startswith("[") for age, _ in sizes} == {True, False}  # ages and intervals side by side
+    (run,) = spark.read.format("delta").load(str(folder / "local_runs")).collect()
+    assert (run.family, run.status, run.output_version) == ("mst", "published", 0)
+    assert listing(folder / "local_work") == []
 
 
 def test_cluster_needs_a_place_for_work(cluster: Cluster, folder: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from anon_spark.kernels import spanning
 from anon_spark.kernels.distances import common_level, generality, in_runs, levels_of
@@ -80,6 +81,19 @@ def test_spanning_tree_is_minimal(case: Case, zero_edges: str) -> None:
     if positive:
         assert abs(statistics["tau"] - tau(counted, trees)) < 1e-9
         assert statistics["tau_below_min_weight"] == (min(positive) in inconsistent(counted))
+
+
+@settings(max_examples=80)
+@given(cases())
+def test_spanning_tree_is_that_of_scipy(case: Case) -> None:
+    """The same weights as a library's, which shares nothing with the oracle either; it takes 0 for no edge."""
+    trees, shift = Trees(case.tables), 1
+    distances = np.array([[trees.weight(one, other) + shift for other in case.rows] for one in case.rows])
+    np.fill_diagonal(distances, 0)
+    weights = minimum_spanning_tree(distances).data.astype(np.int64) - shift
+    statistics = partitioned(case).statistics
+    assert len(weights) == len(case.rows) - 1
+    assert {weight: edges for weight, edges in statistics["weights"].items() if edges} == Counter(weights.tolist())
 
 
 @settings(max_examples=120)

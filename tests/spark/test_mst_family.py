@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark import Hierarchy, MstAnonymizer, MstRecoding, Recoding
 from anon_spark.errors import ConfigurationError, DataError, GuaranteeViolated, HierarchyError
-from anon_spark.families.mst import assignment as assignments
 from anon_spark.families.mst.partition import Settings, partition
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace
@@ -154,7 +153,7 @@ def test_k_rows_of_one_person_in_a_batch_are_no_crowd(fitted: MstRecoding, towns
         with_person.transform(townspeople.unionByName(townspeople.where("person_id = 7003")))
 
 
-def test_what_cannot_be(townspeople: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be(townspeople: DataFrame) -> None:
     with pytest.raises(DataError, match=r"^k = 201 is more than the 200 rows of the table. Lower k.$"):
         anonymizer(k=201).fit(townspeople)
     with pytest.raises(DataError, match=r"^Column disease has 3 distinct values, l = 4 asks for more. Lower l.$"):
@@ -167,9 +166,6 @@ def test_what_cannot_be(townspeople: DataFrame, monkeypatch: pytest.MonkeyPatch)
     for wrong in ({"k": 1}, {"l": 6}, {"l": 2, "sensitive": []}, {"merge": "some"}, {"zero_edges": "no"}):
         with pytest.raises(ConfigurationError):
             anonymizer(**wrong)
-    monkeypatch.setattr(assignments, "LOCAL_MAX", 10)
-    with pytest.raises(DataError, match="distinct tuples, at most 10 are partitioned"):
-        anonymizer().fit(townspeople)
 
 
 def test_everybody_in_one_class(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""The notebook runs from top to bottom, on a sample small enough for a test."""
+"""The notebooks run from top to bottom, on a sample small enough for a test."""
 
 from __future__ import annotations
 
@@ -10,31 +10,54 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "pipelines" / "notebooks" / "lattice.ipynb"
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "pipelines" / "notebooks"
 SMALL = {"ROWS": 400, "K": 5}
 
 
-def test_notebook_runs(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(autouse=True)
+def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite's own session, and no window for plots."""
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setattr("jobs.session.make_session", lambda name: spark)
-    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+
+
+def executed(name: str) -> dict[str, Any]:
+    """The names a notebook leaves behind, its sample being SMALL."""
+    notebook = NOTEBOOKS / name
+    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     names: dict[str, Any] = {}
     overridden = False
-
     for cell in cells:
-        exec(compile("".join(cell["source"]), f"{NOTEBOOK.name}, cell {cell['id']}", "exec"), names)  # noqa: S102
+        exec(compile("".join(cell["source"]), f"{notebook.name}, cell {cell['id']}", "exec"), names)  # noqa: S102
         if "parameters" in cell["metadata"].get("tags", ()):
             assert set(SMALL) <= set(names)
             names.update(SMALL)
             overridden = True
     shutil.rmtree(names["folder"])
-
     assert overridden
+    return names
+
+
+def test_full_domain_recoding(capsys: pytest.CaptureFixture[str]) -> None:
+    names = executed("lattice.ipynb")
+
     assert names["verdict"].passed and names["second_verdict"].passed
     assert names["recoding"].k >= SMALL["K"]
     assert names["loaded"].node == names["recoding"].node
     assert 0 < names["left"] <= SMALL["ROWS"]
     assert names["knee"].k >= SMALL["K"]
     assert "rows suppressed" in capsys.readouterr().out
+
+
+def test_local_recoding_and_both_side_by_side() -> None:
+    names = executed("mst.ipynb")
+
+    assert names["verdict"].passed and names["second_verdict"].passed
+    assert names["sizes"]["rows"].min() >= SMALL["K"] and names["sizes"]["rows"].sum() == SMALL["ROWS"]
+    assert names["weights"]["edges"].sum() > 0 and names["levels"].sum(axis=1).round(9).eq(1).all()
+    assert 0 < names["left"] <= SMALL["ROWS"]
+    measures = names["measures"]
+    assert measures.loc["glm", "mst"] == pytest.approx(names["measured"]["measures"]["glm"])
+    assert measures.loc["glm", "lattice"] == pytest.approx(names["full"].loss)
+    assert measures.loc["glm", "mst"] < measures.loc["glm", "lattice"]
+    assert measures.loc["attack, worst"].max() <= 1 / SMALL["K"]

@@ -91,6 +91,7 @@ class MstAnonymizer:
 
     def _fit(self, df: DataFrame, workspace: Workspace) -> MstRecoding:
         started = perf_counter()
+        self._tell(0, "distinct tuples")
         # 1. distinct tuples of leaf codes with their rows
         frequencies = count_tuples(
             df, self.quasi_identifiers, workspace, nulls=self.nulls, on_unseen=self.on_unseen
@@ -100,9 +101,11 @@ class MstAnonymizer:
         lattice_of(frequencies.hierarchies)  # refuses more nodes than are walked
         self._refuse_what_cannot_be(df, frequencies)
         # 2. tree, split, merge
+        self._tell(1, "tree, cut and merging")
         settings = Settings(self.k, self.l, self.merge, self.zero_edges)
         counted = perf_counter()
-        assignment = assign(frequencies, settings, workspace, self._values(df, frequencies))
+        assignment = assign(frequencies, settings, workspace, self._values(df, frequencies), self.progress)
+        self._tell(2, "tree, cut and merging")
         return MstRecoding(
             hierarchies={
                 name: fitted.rule if fitted.rule is not None else given
@@ -153,6 +156,10 @@ class MstAnonymizer:
     def _statistics(assignment: Assignment) -> dict[str, object]:
         kept = {name: value for name, value in assignment.statistics.items() if name != "seconds"}
         return {**kept, "steps": assignment.statistics["seconds"]}
+
+    def _tell(self, done: int, what: str) -> None:
+        if self.progress is not None:
+            self.progress(done, 2, what)
 
     def _named(self) -> list[str]:
         return [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]

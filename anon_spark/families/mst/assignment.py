@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,20 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import LEAF, LEVEL, PREFIX, ROWS, quoted
-from anon_spark.errors import DataError, LimitExceeded
-from anon_spark.families.mst.partition import Settings, partition
-from anon_spark.kernels.classes import Codes
+from anon_spark.columns import PREFIX, ROWS, quoted
+from anon_spark.errors import DataError
+from anon_spark.families.mst.blocks import cut_in_blocks, number_tuples
+from anon_spark.families.mst.frames import HEAD, TID, VALUES, leaf_columns, level_columns, values_of, whole
+from anon_spark.families.mst.partition import Settings, cut_tree, merge_small, ranks_and_heads
+from anon_spark.families.mst.spread import SpreadMerge
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.rounds import Workspace
 
-LOCAL_MAX = 8_000_000
 NOTE = PREFIX + "note"  # one row of the result carries the statistics instead of a tuple
-VALUES = PREFIX + "values_"
-HASHES = 2**31
+HASHES = 2**20  # what a task may have to hold for one tuple, however many values a column has
 
 
 @dataclass(frozen=True)
@@ -35,34 +37,41 @@ class Assignment:
     statistics: dict[str, Any]
 
 
-def leaf_columns(count: int) -> list[str]:
-    return [f"{LEAF}{position}" for position in range(count)]
-
-
-def level_columns(count: int) -> list[str]:
-    return [f"{LEVEL}{position}" for position in range(count)]
-
-
-def assign(frequencies: Frequencies, settings: Settings, workspace: Workspace, values: DataFrame | None) -> Assignment:
+def assign(
+    frequencies: Frequencies,
+    settings: Settings,
+    workspace: Workspace,
+    values: DataFrame | None,
+    progress: Progress | None = None,
+) -> Assignment:
     """Partition the distinct tuples; with l, `values` holds up to l hashes of each sensitive column per tuple.
 
-    Cost: all distinct tuples in one task, about 140 bytes each.
+    Guarantee: the same partition whether one task makes it or many.
+    Cost: up to `settings.local_max` tuples in one task, about 140 bytes each; above, blocks and shares (blocks.py), and
+    above `settings.merge_local_max` small classes merging in rounds (spread.py).
     """
-    if frequencies.tuples > LOCAL_MAX:
-        raise LimitExceeded(
-            f"{frequencies.tuples:,} distinct tuples, at most {LOCAL_MAX:,} are partitioned. Round a column, or start "
-            "its hierarchy at a coarser level.",
-            tuples=frequencies.tuples,
-        )
-    codes = code_columns(len(frequencies.hierarchies))
+    count = len(frequencies.hierarchies)
+    codes = code_columns(count)
     frame = frequencies.frame.select(*codes, ROWS)
     if values is not None:
         frame = frame.join(values, codes)
-    stored = workspace.store(_in_one_task(frame, frequencies.hierarchies, settings), "assignment")
-    note = stored.where(F.col(NOTE).isNotNull()).select(NOTE).first()
-    if note is None:
-        raise DataError("The table is empty: there is nothing to release.", rows=0)
-    return Assignment(stored.where(F.col(NOTE).isNull()).drop(NOTE), json.loads(note[0]))
+    sensitive = sum(name.startswith(VALUES) for name in frame.columns)
+    if frequencies.tuples <= settings.local_max:
+        parted, statistics = _in_one_task(frame, frequencies.hierarchies, settings, sensitive, workspace)
+        if "merge" in statistics:
+            leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(count), strict=True)]
+            return Assignment(parted.select(*leaves, *level_columns(count), ROWS), statistics)
+    else:
+        started = perf_counter()
+        numbered = number_tuples(frame, frequencies.hierarchies, workspace)
+        parted, statistics = cut_in_blocks(numbered, frequencies.hierarchies, settings, workspace)
+        statistics = {**statistics, "seconds": {"tree": perf_counter() - started}}
+    started = perf_counter()
+    merging = SpreadMerge(frequencies.hierarchies, settings, workspace, sensitive, progress)
+    assigned, merged = merging.assign(parted)
+    stored = workspace.store(assigned, "assignment")
+    seconds = {**statistics["seconds"], "merge": perf_counter() - started}
+    return Assignment(stored, {**statistics, **merged, "seconds": seconds})
 
 
 def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence[str], most: int) -> DataFrame:
@@ -81,44 +90,43 @@ def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence
     return coded.groupBy(*codes).agg(*kept)
 
 
-def _in_one_task(frame: DataFrame, hierarchies: Sequence[Hierarchy], settings: Settings) -> DataFrame:
-    count = len(hierarchies)
-    names = [*leaf_columns(count), *level_columns(count)]
-    columns = sum(name.startswith(VALUES) for name in frame.columns)
+def _in_one_task(
+    frame: DataFrame, hierarchies: Sequence[Hierarchy], settings: Settings, sensitive: int, workspace: Workspace
+) -> tuple[DataFrame, dict[str, Any]]:
+    """The frame with TID and HEAD, and where one task could also merge, with the levels; the statistics say which."""
+    codes, levels = code_columns(len(hierarchies)), level_columns(len(hierarchies))
+    names = [TID, HEAD, *levels, NOTE]
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = list(batches)
-        if not found:
+        table = whole(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(found)
-        codes = np.array([table.column(position).to_numpy() for position in range(count)], dtype=np.int32)
-        rows = table.column(count).to_numpy().astype(np.int64)
-        values = _values(table, count + 1, columns, settings.l) if settings.l is not None else None
-        parts = partition(codes, rows, hierarchies, settings, values)
-        levels = parts.levels[parts.class_of]
-        nothing: list[Any] = [pa.nulls(1, pa.int32())] * (2 * count) + [pa.nulls(1, pa.int64())]
-        schema = [*names, ROWS, NOTE]
-        yield pa.RecordBatch.from_arrays([*nothing, pa.array([json.dumps(parts.statistics)])], names=schema)
-        for first in range(0, rows.size, 100_000):
-            last = min(first + 100_000, rows.size)
-            arrays = [pa.array(codes[position, first:last]) for position in range(count)]
-            arrays += [pa.array(levels[first:last, position].astype(np.int32)) for position in range(count)]
-            notes = pa.nulls(last - first, pa.string())
-            yield pa.RecordBatch.from_arrays([*arrays, pa.array(rows[first:last]), notes], names=schema)
+        leaf = np.array([table.column(name).to_numpy() for name in codes], dtype=np.int32)
+        rows = table.column(ROWS).to_numpy().astype(np.int64)
+        values = values_of(table, sensitive, settings.l) if settings.l is not None else None
+        cut = cut_tree(leaf, rows, hierarchies, settings, values)
+        rank, head = ranks_and_heads(cut)
+        statistics, level = cut.statistics, np.zeros((rows.size, len(levels)), dtype=np.int32)
+        if settings.is_local(cut.groups.small.size):
+            parts = merge_small(cut, settings)
+            statistics, level = parts.statistics, parts.levels[parts.class_of]
+        note = pa.array([json.dumps(statistics)])
+        noted = [pa.nulls(1, field.type) for field in table.schema] + [pa.nulls(1, pa.int64())] * 2
+        noted += [pa.nulls(1, pa.int32())] * len(levels)
+        schema = [*table.column_names, *names]
+        yield pa.RecordBatch.from_arrays([*noted, note], names=schema)
+        added: list[Any] = [pa.array(rank), pa.array(head)]
+        added += [pa.array(level[:, position].astype(np.int32)) for position in range(len(levels))]
+        done = pa.Table.from_arrays([*table.columns, *added, pa.nulls(rows.size, pa.string())], names=schema)
+        yield from done.to_batches(max_chunksize=100_000)
 
-    kinds = ", ".join(f"`{name}` int" for name in names)
-    return frame.coalesce(1).mapInArrow(work, f"{kinds}, `{ROWS}` long, `{NOTE}` string")
-
-
-def _values(table: pa.Table, first: int, columns: int, most: int) -> Codes:
-    """Lists of hashes as one array, -1 where a list is shorter."""
-    values = np.full((table.num_rows, columns, most), -1, dtype=np.int32)
-    for column in range(columns):
-        lists: Any = table.column(first + column).combine_chunks()
-        offsets = lists.offsets.to_numpy()
-        flat = lists.values.to_numpy()
-        length = np.diff(offsets)
-        row = np.repeat(np.arange(table.num_rows), length)
-        place = np.arange(offsets[0], offsets[-1]) - np.repeat(offsets[:-1], length)
-        values[row, column, place] = flat[offsets[0] : offsets[-1]]
-    return values
+    kinds = ["long", "long", *["int"] * len(levels), "string"]
+    given = [f"{quoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema]
+    more = [f"`{name}` {kind}" for name, kind in zip(names, kinds, strict=True)]
+    stored = workspace.store(frame.coalesce(1).mapInArrow(work, ", ".join([*given, *more])), "cut")
+    note = stored.where(F.col(NOTE).isNotNull()).select(NOTE).first()
+    if note is None:
+        raise DataError("The table is empty: there is nothing to release.", rows=0)
+    statistics = json.loads(note[0])
+    statistics["weights"] = {int(weight): count for weight, count in statistics["weights"].items()}
+    return stored.where(F.col(NOTE).isNull()).drop(NOTE), statistics

@@ -13,6 +13,8 @@ from anon_spark.kernels.merging import greedy, large_enough, merge_into, merge_p
 from anon_spark.kernels.neighbours import Classes, neighbours, plan
 from anon_spark.kernels.spanning import walk
 
+WHOLE_TABLE_TOO_SMALL = "The whole table is one class that is too small. Lower k or l."
+
 
 class Merged(NamedTuple):
     """What became of the small classes: the classes they form, the number of the one each is in, and a leftover."""
@@ -71,7 +73,7 @@ def take_leftover(kept: Classes, merged: Merged, levels: Levels) -> tuple[Classe
     last = merged.leftover + count
     others = np.delete(np.arange(classes.size.size), last)
     if not others.size:
-        raise DataError("The whole table is one class that is too small. Lower k or l.", classes=0)
+        raise DataError(WHOLE_TABLE_TOO_SMALL, classes=0)
     home = nearest_class(levels, *classes[:4], generality(levels, classes.level), last, others)
     merge_into(levels, *classes, home, last)
     number[number == last] = home

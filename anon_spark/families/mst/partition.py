@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from anon_spark.families.mst.merge import merge_greedy, merge_in_rounds, take_leftover
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.dendrogram import Dendrogram, Leaves, dendrogram, inconsistent, split
+from anon_spark.kernels.dendrogram import Dendrogram, Groups, Leaves, dendrogram, inconsistent, split
 from anon_spark.kernels.distances import Levels, generalized, levels_of
 from anon_spark.kernels.neighbours import Classes
 from anon_spark.kernels.spanning import Edges, spanning_tree
@@ -20,26 +20,48 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.values import number_key
 from anon_spark.primitives.classes.arrays import ladder_of
 
+LOCAL_MAX = 8_000_000
 MERGE_EXACT_MAX = 10_000
+MERGE_LOCAL_MAX = 500_000
 
 Merge = Literal["auto", "greedy", "rounds"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the partition: the guarantee, how small classes are merged, and whether duplicates count in τ."""
+    """What decides the partition: the guarantee, how small classes are merged, and whether duplicates count in τ.
+
+    `local_max` tuples, and `merge_local_max` small classes, are work for one task; the result does not depend on it.
+    """
 
     k: int
     l: int | None = None  # noqa: E741 - the literature's name
     merge: Merge = "auto"
     zero_edges: Literal["include", "exclude"] = "include"
+    local_max: int = LOCAL_MAX
     merge_exact_max: int = MERGE_EXACT_MAX
+    merge_local_max: int = MERGE_LOCAL_MAX
 
     def way(self, small: int) -> Literal["greedy", "rounds"]:
         """How this many small classes are merged."""
         if self.merge == "auto":
             return "greedy" if small <= self.merge_exact_max else "rounds"
         return self.merge
+
+    def is_local(self, small: int) -> bool:
+        """Whether one task merges this many small classes; greedy merging cannot be divided."""
+        return self.way(small) == "greedy" or small <= self.merge_local_max
+
+
+class Cut(NamedTuple):
+    """The tuples in lexicographic order, the tree over them, and where its recursive cut ended."""
+
+    order: Ints
+    codes: Codes
+    levels: Levels
+    tree: Dendrogram
+    groups: Groups
+    statistics: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,38 +89,61 @@ def partition(
     distinct values in every column. The caller makes sure that the whole table has.
     Cost: see the kernels; about 140 bytes per tuple.
     """
+    return merge_small(cut_tree(codes, rows, hierarchies, settings, values), settings)
+
+
+def cut_tree(
+    codes: Codes, rows: Ints, hierarchies: Sequence[Hierarchy], settings: Settings, values: Codes | None = None
+) -> Cut:
+    """The first two of three steps: minimum spanning tree, as a dendrogram, and its recursive cut."""
     order = lexicographic(codes, hierarchies)  # from here on a tuple's number is its rank, and the identity of ties
     codes, rows = np.ascontiguousarray(codes[:, order]), rows[order]
     kept_values = np.empty((rows.size, 0, 0), dtype=np.int32) if values is None else values[order]
     ladder = ladder_of(hierarchies)
     levels = levels_of(ladder)
     started = perf_counter()
-    # 1. minimum spanning tree, as a dendrogram
     edges = spanning_tree(codes, ladder)
     tree = dendrogram(leaves_of(rows, kept_values, settings), edges)
     grown = perf_counter()
-    # 2. recursive cut
     groups = split(tree, settings.k)
-    kept, small = (classes_of(tree, nodes, codes, levels, kept_values) for nodes in (groups.kept, groups.small))
-    cut = perf_counter()
-    # 3. merge what is too small
-    way = settings.way(small.size.size)
-    merged = merge_greedy(small, levels, settings.k) if way == "greedy" else merge_in_rounds(small, levels, settings.k)
-    classes, number = take_leftover(kept, merged, levels)
     statistics = {
         **tree_statistics(rows, edges, levels, settings),
         "kept": int(groups.kept.size),
         "small": int(groups.small.size),
         "identical": int(groups.identical),
-        "rows_kept": int(kept.size.sum()),
+        "rows_kept": int(tree.sums.rows[groups.kept].sum()),
+        "seconds": {"tree": grown - started, "split": perf_counter() - grown},
+    }
+    return Cut(order, codes, levels, tree, groups, statistics)
+
+
+def merge_small(cut: Cut, settings: Settings) -> Partition:
+    """The third step: merge the parts that are too small."""
+    started = perf_counter()
+    kept, small = (classes_of(cut, nodes) for nodes in (cut.groups.kept, cut.groups.small))
+    way = settings.way(small.size.size)
+    merge = merge_greedy if way == "greedy" else merge_in_rounds
+    merged = merge(small, cut.levels, settings.k)
+    classes, number = take_leftover(kept, merged, cut.levels)
+    statistics = {
+        **cut.statistics,
         "merge": way,
         "rounds": merged.rounds,
-        "seconds": {"tree": grown - started, "split": cut - grown, "merge": perf_counter() - cut},
+        "seconds": {**cut.statistics["seconds"], "merge": perf_counter() - started},
     }
-    class_of = np.empty(rows.size, dtype=np.int32)
-    nodes = np.concatenate([groups.kept, groups.small])
-    class_of[order] = class_of_tuple(tree, nodes, number)
+    class_of = np.empty(cut.order.size, dtype=np.int32)
+    nodes = np.concatenate([cut.groups.kept, cut.groups.small])
+    class_of[cut.order] = class_of_tuple(cut.tree, nodes, number)
     return Partition(class_of, classes.level, classes.leaf, classes.size, statistics)
+
+
+def ranks_and_heads(cut: Cut) -> tuple[Ints, Ints]:
+    """Of each tuple, in the order given: its rank, and the least rank in its part."""
+    nodes = np.concatenate([cut.groups.kept, cut.groups.small])
+    rank, head = np.empty(cut.order.size, dtype=np.int64), np.empty(cut.order.size, dtype=np.int64)
+    rank[cut.order] = np.arange(cut.order.size)
+    head[cut.order] = class_of_tuple(cut.tree, nodes, classes_of(cut, nodes).ident)
+    return rank, head
 
 
 def lexicographic(codes: Codes, hierarchies: Sequence[Hierarchy]) -> Ints:
@@ -128,13 +173,14 @@ def leaves_of(rows: Ints, values: Codes, settings: Settings) -> Leaves:
     return Leaves(rows, zero, nothing, nothing, values)
 
 
-def classes_of(tree: Dendrogram, nodes: Ints, codes: Codes, levels: Levels, values: Codes) -> Classes:
+def classes_of(cut: Cut, nodes: Ints) -> Classes:
     """The generalized class of each dendrogram node; its identity is the smallest member."""
-    level, leaf, ident = generalized(levels, codes, tree.order, tree.first[nodes], tree.last[nodes])
+    tree = cut.tree
+    level, leaf, ident = generalized(cut.levels, cut.codes, tree.order, tree.first[nodes], tree.last[nodes])
     return Classes(level, leaf, tree.sums.rows[nodes], ident, tree.sums.values[nodes])
 
 
-def class_of_tuple(tree: Dendrogram, nodes: Ints, number: Codes) -> Codes:
+def class_of_tuple(tree: Dendrogram, nodes: Ints, number: Codes | Ints) -> Codes:
     """The class of each tuple, from the class of the dendrogram node it is in; together the nodes hold all leaves."""
     by_place = np.argsort(tree.first[nodes])
     width = (tree.last - tree.first)[nodes][by_place]
@@ -144,15 +190,21 @@ def class_of_tuple(tree: Dendrogram, nodes: Ints, number: Codes) -> Codes:
 
 
 def tree_statistics(rows: Ints, edges: Edges, levels: Levels, settings: Settings) -> dict[str, Any]:
-    """τ of the whole tree (in HDist, where a whole hierarchy is 1 up and 1 down), and how often each weight occurs."""
+    """How often each weight occurs, equal rows included, and the threshold that follows."""
     zero = int((rows - 1).sum())
     weights, counts = np.unique(edges.weight, return_counts=True)
     histogram = ({0: zero} if zero else {}) | dict(zip(weights.tolist(), counts.tolist(), strict=True))
-    counted = {weight: count for weight, count in histogram.items() if weight or settings.zero_edges == "include"}
+    return weight_statistics(histogram, int(levels.units[0] * levels.heights[0]), settings.zero_edges == "include")
+
+
+def weight_statistics(histogram: dict[int, int], whole: int, zero_edges: bool) -> dict[str, Any]:
+    """τ of a tree (in HDist, where a whole hierarchy is 1 up and 1 down) from how often each weight occurs."""
+    counted = {weight: count for weight, count in histogram.items() if weight or zero_edges}
     number = sum(counted.values())
     total = sum(weight * count for weight, count in counted.items())
     squares = sum(weight * weight * count for weight, count in counted.items())
     variance = (number * squares - total * total) / (number * (number - 1)) if number > 1 else 0.0
-    tau = (total / number + sqrt(variance)) / int(levels.units[0] * levels.heights[0]) if number else 0.0
-    isolates = bool(weights.size) and inconsistent(int(weights[0]), number, total, squares)
+    tau = (total / number + sqrt(variance)) / whole if number else 0.0
+    positive = [weight for weight in histogram if weight]
+    isolates = bool(positive) and inconsistent(min(positive), number, total, squares)
     return {"weights": histogram, "tau": tau, "tau_below_min_weight": isolates}

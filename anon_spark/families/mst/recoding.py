@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import LEAF, LEVEL, PERSON, PREFIX, ROWS, quoted
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.families.mst.assignment import Assignment, leaf_columns, level_columns
+from anon_spark.families.mst.assignment import Assignment
 from anon_spark.families.mst.covering import PublishedClasses, covering
+from anon_spark.families.mst.frames import SIZE, leaf_columns, level_columns
 from anon_spark.metrics.recoded import Recoded, summary
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes import Frequencies
@@ -28,7 +29,6 @@ from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tables import require_columns
 
 NODE = PREFIX + "node_"  # + position: a hierarchy's node, counted over all levels
-SIZE = PREFIX + "size"
 MOST_CLASSES = 500_000
 BROADCAST_TUPLES = 100_000
 

@@ -1,0 +1,117 @@
+"""Tuples and classes on their way between frames and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import LEAF, LEVEL, PREFIX
+from anon_spark.kernels.classes import Codes
+from anon_spark.kernels.neighbours import Classes
+
+TID = PREFIX + "tid"  # the rank of a tuple in lexicographic order, or a number that sorts like it
+HEAD = PREFIX + "head"  # the least TID of the part, as the cut left it, that a tuple is in
+IDENT = PREFIX + "ident"  # the least TID of a class
+SIZE = PREFIX + "size"
+VALUES = PREFIX + "values_"  # + position: up to l distinct values of a sensitive column, as hashes
+SHARE = PREFIX + "share"
+TRIES = 32  # keys per share: one of them falls into its partition
+
+
+def leaf_columns(count: int) -> list[str]:
+    return [f"{LEAF}{position}" for position in range(count)]
+
+
+def level_columns(count: int) -> list[str]:
+    return [f"{LEVEL}{position}" for position in range(count)]
+
+
+@dataclass(frozen=True)
+class ClassColumns:
+    """How classes stand in a frame: IDENT, SIZE, leaf and level of each attribute, values of each sensitive column."""
+
+    attributes: int
+    sensitive: int  # columns whose values are kept
+    most: int  # values that are kept of each
+
+    @property
+    def names(self) -> list[str]:
+        return [
+            IDENT,
+            SIZE,
+            *leaf_columns(self.attributes),
+            *level_columns(self.attributes),
+            *(f"{VALUES}{position}" for position in range(self.sensitive)),
+        ]
+
+    @property
+    def schema(self) -> str:
+        kinds = ["long"] * 2 + ["int"] * (2 * self.attributes) + ["array<int>"] * self.sensitive
+        return ", ".join(f"`{name}` {kind}" for name, kind in zip(self.names, kinds, strict=True))
+
+    def arrays_of(self, classes: Classes) -> list[Any]:
+        """Arrow arrays in the order of `names`."""
+        return [
+            pa.array(classes.ident, pa.int64()),
+            pa.array(classes.size, pa.int64()),
+            *(pa.array(classes.leaf[:, position], pa.int32()) for position in range(self.attributes)),
+            *(pa.array(classes.level[:, position], pa.int32()) for position in range(self.attributes)),
+            *(lists_of(classes.values[:, position]) for position in range(self.sensitive)),
+        ]
+
+    def classes_of(self, table: pa.Table) -> Classes:
+        """What `arrays_of` wrote; a table without values gives classes without them."""
+
+        def columns(names: Sequence[str]) -> Codes:
+            return np.array([table.column(name).to_numpy() for name in names], dtype=np.int32).T.copy()
+
+        return Classes(
+            columns(level_columns(self.attributes)),
+            columns(leaf_columns(self.attributes)),
+            table.column(SIZE).to_numpy().astype(np.int64),
+            table.column(IDENT).to_numpy().astype(np.int64),
+            values_of(table, self.sensitive, self.most),
+        )
+
+
+def whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """All that a task is given, or nothing."""
+    found = list(batches)
+    return pa.Table.from_batches(found) if found else None
+
+
+def values_of(table: pa.Table, columns: int, most: int) -> Codes:
+    """Lists of hashes (VALUES) as an array rows × columns × most, -1 where a list is shorter."""
+    values = np.full((table.num_rows, columns, most), -1, dtype=np.int32)
+    for column in range(columns):
+        lists: Any = table.column(f"{VALUES}{column}").combine_chunks()
+        offsets = lists.offsets.to_numpy()
+        length = np.diff(offsets)
+        row = np.repeat(np.arange(table.num_rows), length)
+        place = np.arange(offsets[0], offsets[-1]) - np.repeat(offsets[:-1], length)
+        values[row, column, place] = lists.values.to_numpy()[offsets[0] : offsets[-1]]
+    return values
+
+
+def lists_of(values: Codes) -> Any:
+    """The other way for one column: rows × most, -1 left out."""
+    there = values >= 0
+    offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values[there], pa.int32()))
+
+
+def in_every_share(frame: DataFrame, shares: int) -> DataFrame:
+    """Every row in each of `shares` partitions, with the number of the share; nothing else is in a partition.
+
+    Cost: one shuffle of `shares` times the frame.
+    """
+    keys = frame.sparkSession.range(TRIES * shares).withColumnRenamed("id", PREFIX + "try")
+    number = F.pmod(F.hash(PREFIX + "try"), F.lit(shares)).alias(SHARE)  # where Spark puts a row with this key
+    one_each = keys.groupBy(number).agg(F.min(PREFIX + "try").alias(PREFIX + "try"))
+    return frame.crossJoin(F.broadcast(one_each)).repartition(shares, PREFIX + "try").drop(PREFIX + "try")

@@ -1,0 +1,142 @@
+"""What every report has in common: one self-contained HTML page, Markdown and JSON of the same content, three files."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from anon_spark.errors import ConfigurationError
+from anon_spark.report import markdown
+from anon_spark.report.formats import is_number, plain, seconds, show, wording
+from anon_spark.report.items import Check, Item, Section
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A banner: what a reader must see before anything else. `tone` is good, bad, caution or neutral."""
+
+    tone: str
+    symbol: str
+    headline: str
+    detail: str = ""
+
+
+class Page(Protocol):
+    """What the renderers show of a report; a part that is empty is left out."""
+
+    @property
+    def over(self) -> str:
+        """The line above the title."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def promise(self) -> str:
+        """The heading of the guarantee."""
+
+    @property
+    def guarantee(self) -> str: ...
+    @property
+    def covers(self) -> Sequence[str]: ...
+    @property
+    def not_covered(self) -> Sequence[str]: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+    @property
+    def accounting(self) -> Mapping[str, int]: ...
+    @property
+    def checked(self) -> str:
+        """The heading of the checks."""
+
+    @property
+    def checks(self) -> Sequence[Check]: ...
+    @property
+    def sections(self) -> Sequence[Section]: ...
+    @property
+    def about(self) -> str:
+        """The heading of the particulars."""
+
+    @property
+    def timings(self) -> Mapping[str, float]: ...
+    def notices(self) -> list[Notice]: ...
+    def particulars(self) -> list[tuple[str, str]]: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def html(report: Page, *, page: bool) -> str:
+    """One page that needs nothing else, no network, no script; or (page = false) a fragment for a notebook."""
+    longest = max(report.timings.values(), default=0.0)
+    return _environment().get_template("report.html.j2").render(report=report, page=page, longest=longest)
+
+
+def json_text(report: Page) -> str:
+    """Machine readable: stable keys, no drawings; nan and infinity are null."""
+    return json.dumps(report.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def sections_dict(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """Sections as JSON types: what they say, not how they look."""
+    return [{"title": part.title, "items": [_item_dict(item) for item in part.items]} for part in sections]
+
+
+def write(report: Page, path: str | os.PathLike[str]) -> Path:
+    """Write the page, and .json and .md beside it; return where the page is.
+
+    Guarantee: each file is replaced as a whole or not at all, the page last; missing folders are made.
+    """
+    page = _page_path(path)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for target, text in (
+        (page.with_suffix(".json"), json_text(report)),
+        (page.with_suffix(".md"), markdown.render(report)),
+        (page, html(report, page=True)),
+    ):
+        _replace(target, text)
+    return page
+
+
+def _item_dict(item: Item) -> dict[str, Any]:
+    told = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked")]
+    return {"kind": item.kind, **{name: plain(getattr(item, name)) for name in told}}
+
+
+def _page_path(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if "://" in text:
+        raise ConfigurationError("output.report: a report is a file on the driver. Give a path without scheme.")
+    page = Path(text)
+    return page if page.suffix in (".html", ".htm") else page.with_name(page.name + ".html")
+
+
+def _replace(target: Path, text: str) -> None:
+    staged = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")  # beside it: a rename stays on one file system
+    try:
+        with staged.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(staged, target)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("anon_spark", "report"),
+        autoescape=True,  # for every template, whatever its ending
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(show=show, wording=wording, seconds=seconds)
+    environment.tests["amount"] = is_number
+    return environment
