@@ -37,6 +37,7 @@ from jobs.benchmarks.mst_opponents import (
 )
 from jobs.benchmarks.mst_plain_rounds import PlainMerged, merge_in_plain_rounds, numbered
 from jobs.benchmarks.mst_plain_trees import kruskal_weights, prim_weights
+from jobs.benchmarks.mst_spread import spread_text
 from jobs.markdown import table
 from jobs.session import make_session
 
@@ -63,6 +64,7 @@ def report(grown: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     parts = [
         tree_text(trees),
         merging_text(merged) if merged else "",
+        spread_text(spark),
         f"### Merging in rounds against greedy merging ({name}: greedy / rounds)",
         rounds_text(outcomes),
         f"### MSTK against full-domain recoding ({name}, the same hierarchies for all)",
