@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from anon_spark.audit import Verdict, verify
     from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
     from anon_spark.families.mst import MstAnonymizer, MstRecoding
-    from anon_spark.model.guarantee import KAnonymity, LDiversity
+    from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
+    from anon_spark.model.guarantee import KAnonymity, LDiversity, NonreciprocalAnonymity, NonreciprocalDiversity
     from anon_spark.model.hierarchy import Hierarchy
     from anon_spark.primitives.recoding import Recoding
 
@@ -24,7 +25,11 @@ _HOMES = {
     "LatticeRecoding": "anon_spark.families.lattice",
     "MstAnonymizer": "anon_spark.families.mst",
     "MstRecoding": "anon_spark.families.mst",
+    "NonreciprocalAnonymity": "anon_spark.model.guarantee",
+    "NonreciprocalDiversity": "anon_spark.model.guarantee",
     "Recoding": "anon_spark.primitives.recoding",
+    "SetValuedAnonymizer": "anon_spark.families.set_valued",
+    "SetValuedRecoding": "anon_spark.families.set_valued",
     "Verdict": "anon_spark.audit",
     "verify": "anon_spark.audit",
 }
@@ -37,7 +42,11 @@ __all__ = [
     "LatticeRecoding",
     "MstAnonymizer",
     "MstRecoding",
+    "NonreciprocalAnonymity",
+    "NonreciprocalDiversity",
     "Recoding",
+    "SetValuedAnonymizer",
+    "SetValuedRecoding",
     "Verdict",
     "verify",
 ]

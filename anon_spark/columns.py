@@ -1,4 +1,4 @@
-"""Reserved column names. A user's column must not start with the prefix, and none of these is ever published."""
+"""Reserved column names. A user's column must not start with the prefix, and no reserved one is ever published."""
 
 from __future__ import annotations
 
@@ -20,7 +20,19 @@ SET = PREFIX + "set"              # identity of such a set
 LEAF = PREFIX + "leaf_"           # + position: leaf code of a tuple, in the map of a local recoding
 LEVEL = PREFIX + "level_"         # + position: the level to which that tuple's value is generalized
 
-PRIVATE = (LINK, PERSON, ORDER, KEY)
+BLOCK = PREFIX + "block"          # number of a block of records that are recoded together
+SLOT = PREFIX + "slot"            # number of a published row inside its block; in a ring, its rank
+PART = PREFIX + "part"            # number of a ring or group inside its block
+ROUND = PREFIX + "round"          # which of the disjoint assignments of its part an edge belongs to
+CHOSEN = PREFIX + "chosen"        # whether that assignment is the published one
+DRAW = PREFIX + "draw"            # number of a fresh assignment, drawn for a simulated attack only
+
+# what set_valued publishes of a row: these are no reserved names
+BASE = "base"                     # items of more than half of the records the row may be
+UNCERTAIN = "uncertain"           # items on which these differ
+MAX_ERRORS = "max_errors"         # in how many items at most one of them differs from the base
+
+PRIVATE = (LINK, PERSON, ORDER, KEY, BLOCK, SLOT)
 
 
 def is_reserved(name: str) -> bool:

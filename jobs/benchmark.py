@@ -23,7 +23,8 @@ from jobs.markdown import replace_section
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
-FAMILIES = ("lattice", "mst")  # modules of jobs.benchmarks: SIZES, the command `scale`, and report(grown, options)
+# modules of jobs.benchmarks: SIZES, the command `scale`, and report(grown, options)
+FAMILIES = ("lattice", "mst", "set_valued")
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "64m",
@@ -60,11 +61,12 @@ def scaled(script: str, rows: int, folder: str | None) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Benchmark a family; writes BENCHMARKS.md.")
     parser.add_argument("family", choices=FAMILIES)
-    parser.add_argument("--data", type=Path, help="folder that holds adult/adult.data.gz, to measure on Adult as well")
+    parser.add_argument("--data", type=Path, help="folder that holds adult/ and fimi/, to measure on real tables")
     parser.add_argument("--rows", type=int, nargs="*", help="sizes of the growth (default: those of the family)")
     parser.add_argument("--folder", help="where tables of the growth go (default: the temporary folder)")
     parser.add_argument("--merge-rows", type=int, nargs="*", help="mst: census sizes on which merging is measured")
     parser.add_argument("--plain-rows", type=int, nargs="*", help="mst: of these, those merged plainly too (default: all)")
+    parser.add_argument("--copies", type=int, nargs="+", help="set_valued: how many times the table of the growth is copied")
     options = parser.parse_args()
     family = import_module(f"jobs.benchmarks.{options.family}")
     sizes = family.SIZES if options.rows is None else options.rows

@@ -60,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
         if name == "run":
             added.add_argument("--quiet", action="store_true", help="no progress")
+            again = "draw again for an input version that was drawn before (set_valued); releases can be intersected"
+            added.add_argument("--redraw", action="store_true", help=again)
     compare = command("compare", _compare, "Measure releases of one table side by side, each verified first.")
     compare.add_argument("job", help="the job file of a release that stands")
     compare.add_argument("other", nargs="+", help="the job files of the other releases")
@@ -92,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
 
     job = load_job(options.job, options.set)
     with bar(quiet=options.quiet) as progress:
-        report = run(prepare(job, make_session("anon-spark run")), progress)
+        report = run(prepare(job, make_session("anon-spark run")), progress, options.redraw)
     for check in report.checks:
         print(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}")
     for warning in report.warnings:

@@ -12,13 +12,13 @@ from jobs.session import make_session
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "REPRODUCTION.md"
-FAMILIES = ("lattice", "mst")  # modules of jobs.reproductions: reproduce(spark, data, figures)
+FAMILIES = ("lattice", "mst", "set_valued")  # modules of jobs.reproductions: reproduce(spark, data, figures)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Reproduce a paper's experiments and claims; writes REPRODUCTION.md.")
     parser.add_argument("family", choices=FAMILIES)
-    parser.add_argument("--data", type=Path, help="folder that holds adult/adult.data.gz; default: a synthetic census")
+    parser.add_argument("--data", type=Path, help="folder that holds adult/ and fimi/; default: synthetic tables")
     options = parser.parse_args()
     family = import_module(f"jobs.reproductions.{options.family}")
     spark = make_session("anon-spark reproduce")

@@ -8,13 +8,16 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.audit import RowAccount, Verdict
-from anon_spark.config import JobSpec, LatticeJob, MstJob
+from anon_spark.config import JobSpec, LatticeJob, MstJob, SetValuedJob
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from pipelines.lattice import LatticePipeline
 from pipelines.mst import MstPipeline
+from pipelines.set_valued import SetValuedPipeline
+
+RANDOMIZED = frozenset({"set_valued"})  # families whose releases hang on a secret draw, which is made once per table
 
 
 class Guarantee(Protocol):
@@ -31,7 +34,10 @@ class Guarantee(Protocol):
 
 
 class FamilyPipeline(Protocol):
-    """The steps of one job. A recoding is whatever the family's own `fit` returned."""
+    """The steps of one job. A recoding is whatever the family's own `fit` returned.
+
+    `fit` gets the run's key, the secret of every draw; a family that draws nothing leaves it alone.
+    """
 
     @property
     def guarantee(self) -> Guarantee: ...
@@ -40,7 +46,7 @@ class FamilyPipeline(Protocol):
     def fingerprint(self) -> str: ...
     def check_columns(self, df: DataFrame) -> None: ...
     def estimate(self, df: DataFrame) -> dict[str, int]: ...
-    def fit(self, df: DataFrame, workspace: Workspace, progress: Progress | None) -> Any: ...
+    def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> Any: ...
     def verify(
         self, source: DataFrame, staged: DataFrame, recoding: Any, key: DataFrame, workspace: Workspace
     ) -> tuple[list[Verdict], RowAccount]: ...
@@ -62,4 +68,6 @@ def pipeline_of(job: JobSpec, spark: SparkSession | None) -> FamilyPipeline:
         return LatticePipeline.of(job, spark)
     if isinstance(job, MstJob):
         return MstPipeline.of(job, spark)
+    if isinstance(job, SetValuedJob):
+        return SetValuedPipeline(job)
     raise ConfigurationError(f"family {job.family} is not in this version.")

@@ -51,7 +51,7 @@ class LatticePipeline(RelationalPipeline):
     def guarantee(self) -> KAnonymity:
         return KAnonymity(self.job.privacy.k, tuple(self.hierarchies), self.job.columns.person)
 
-    def fit(self, df: DataFrame, workspace: Workspace, progress: Progress | None) -> LatticeRecoding:
+    def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> LatticeRecoding:
         job = self.job
         own = job.lattice
         return LatticeAnonymizer(

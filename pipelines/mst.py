@@ -56,7 +56,7 @@ class MstPipeline(RelationalPipeline):
             return anonymity
         return DiverseAnonymity(anonymity, LDiversity(self.job.privacy.l, names, columns.sensitive))
 
-    def fit(self, df: DataFrame, workspace: Workspace, progress: Progress | None) -> MstRecoding:
+    def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> MstRecoding:
         job = self.job
         return MstAnonymizer(
             k=job.privacy.k,

@@ -23,6 +23,7 @@ from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Check, RunReport
+from pipelines.draws import second_draw
 from pipelines.preparation import Preparation, run_key
 
 
@@ -50,9 +51,10 @@ class Trace:
             self.timings[step] = self.timings.get(step, 0.0) + round(perf_counter() - started, 3)
 
 
-def run(prepared: Preparation, progress: Progress | None = None) -> RunReport:
+def run(prepared: Preparation, progress: Progress | None = None, redraw: bool = False) -> RunReport:
     """Publish a verified release, or publish nothing and raise.
 
+    redraw: a family that draws at random may do so again for a version of the input that it has drawn before.
     A DataError (exit 3) and anything unexpected (exit 1) leave one run-log row and a report of what failed; a
     ConfigurationError (exit 2) leaves nothing at all.
     """
@@ -63,7 +65,9 @@ def run(prepared: Preparation, progress: Progress | None = None) -> RunReport:
             assert prepared.standing is not None
             trace.status, trace.output_version = "already_published", prepared.standing.version
         else:
+            trace.warnings = again = second_draw(prepared, for_release, redraw)
             _release(prepared, trace, key, for_release, progress)
+            trace.warnings = [*again, *trace.warnings]
             trace.status = "published"
     except ConfigurationError:
         raise
@@ -83,7 +87,7 @@ def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, p
     with Workspace(prepared.spark, prepared.job.work) as workspace:
         # 1. fit
         with trace.timed("fit"):
-            recoding = steps.fit(source, workspace, progress)
+            recoding = steps.fit(source, workspace, key, progress)
         trace.timings["search"] = recoding.search["seconds"]
         trace.facts, trace.warnings = recoding.facts(), recoding.warnings
         # 2. stage, in an order that tells nothing

@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame
 
 from anon_spark.audit.accounting import RowAccount, verify_rows
 from anon_spark.audit.classes import published_classes
+from anon_spark.audit.compatibility import verify_nr_compat
 from anon_spark.audit.dependencies import Dependency, find_dependencies
 from anon_spark.audit.hygiene import verify_columns, verify_order
 from anon_spark.audit.k_anonymity import verify_k_anonymity
 from anon_spark.audit.l_diversity import verify_l_diversity
 from anon_spark.audit.local_recoding import assignment_columns, verify_covered, verify_local_recoding
+from anon_spark.audit.nonreciprocal import verify_compatible, verify_fields, verify_graph, verify_labels
 from anon_spark.audit.persons import verify_one_row_each
 from anon_spark.audit.truthfulness import verify_recoding
 from anon_spark.audit.verdict import Verdict, combined
@@ -49,10 +51,15 @@ __all__ = [
     "published_classes",
     "verify",
     "verify_columns",
+    "verify_compatible",
     "verify_covered",
+    "verify_fields",
+    "verify_graph",
     "verify_k_anonymity",
     "verify_l_diversity",
+    "verify_labels",
     "verify_local_recoding",
+    "verify_nr_compat",
     "verify_one_row_each",
     "verify_order",
     "verify_recoding",

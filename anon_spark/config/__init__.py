@@ -14,6 +14,7 @@ from anon_spark.config.lattice import ChooseSpec, LatticeJob, LatticeSpec
 from anon_spark.config.loading import FAMILIES, config_hash, known_keys, load_job, parse_job
 from anon_spark.config.locations import is_path, is_uri, relation, resolve_file, resolve_table
 from anon_spark.config.mst import MstJob, MstPrivacySpec, MstSpec
+from anon_spark.config.set_valued import SetValuedColumnsSpec, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec
 
 __all__ = [
     "FAMILIES",
@@ -35,6 +36,10 @@ __all__ = [
     "OutputSpec",
     "PrivacySpec",
     "RolesSpec",
+    "SetValuedColumnsSpec",
+    "SetValuedJob",
+    "SetValuedPrivacySpec",
+    "SetValuedSpec",
     "Source",
     "config_hash",
     "is_path",

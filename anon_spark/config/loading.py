@@ -16,6 +16,7 @@ from anon_spark.config.keys import keys_of
 from anon_spark.config.lattice import LatticeJob
 from anon_spark.config.mst import MstJob
 from anon_spark.config.problems import problems
+from anon_spark.config.set_valued import SetValuedJob
 from anon_spark.config.spec import Problem
 from anon_spark.config.yaml_text import parse
 from anon_spark.errors import ConfigurationError, did_you_mean
@@ -23,6 +24,7 @@ from anon_spark.errors import ConfigurationError, did_you_mean
 FAMILIES: Mapping[str, type[JobSpec]] = {
     "lattice": LatticeJob,
     "mst": MstJob,
+    "set_valued": SetValuedJob,
 }
 """The families of this version: a new one is a module with its job and a line here."""
 
@@ -79,9 +81,15 @@ def parse_job(raw: Mapping[str, Any], base: Path) -> JobSpec:
 
 
 def known_keys(family: str | None = None) -> dict[str, str]:
-    """Every key of a job file (of one family, or of all), with its type, default and meaning."""
+    """Every key of a job file (of one family, or of all), with its type, default and meaning.
+
+    Of a key that several families share, the first family's.
+    """
     models = [FAMILIES[family]] if family else FAMILIES.values()
-    return {key.path: str(key) for model in models for key in keys_of(model)}
+    found: dict[str, str] = {}
+    for key in (key for model in models for key in keys_of(model)):
+        found.setdefault(key.path, str(key))
+    return found
 
 
 def config_hash(job: JobSpec) -> str:

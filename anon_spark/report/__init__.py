@@ -10,6 +10,7 @@ from anon_spark.report.compare import Compared, Comparison
 from anon_spark.report.lattice import lattice_sections
 from anon_spark.report.mst import mst_sections
 from anon_spark.report.run_report import Check, Picture, RunReport, Section, Table, Text
+from anon_spark.report.set_valued import set_valued_sections
 
 __all__ = [
     "Check",
@@ -22,4 +23,5 @@ __all__ = [
     "Text",
     "lattice_sections",
     "mst_sections",
+    "set_valued_sections",
 ]

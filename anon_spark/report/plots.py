@@ -259,3 +259,32 @@ def weights_plot(edges: Sequence[tuple[int, int]]) -> str:
         return {}
 
     return svg_of(draw, (WIDTH, 2.6))
+
+
+def sizes_plot(buckets: Sequence[Mapping[str, Any]], what: str, axis: str) -> str:
+    """How many (key `what`) fall in each range of sizes; keys from, to."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        amounts = [float(bucket[what]) for bucket in buckets]
+        notes = [show(bucket[what]) for bucket in buckets]
+        _bars(axes, [bucket_name(bucket) for bucket in buckets], amounts, notes, max(amounts, default=1.0) * 1.15, ACCENT)
+        axes.set_title(axis, fontsize=10.5, loc="left")
+        axes.set_xlabel(what)
+
+    return svg_of(draw, (WIDTH, _tall(len(buckets)) + 0.55))
+
+
+def rates_plot(rates: Mapping[str, float], promise: float | None = None) -> str:
+    """One bar per rate, from 0; a dashed line where the promise ends."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        amounts = list(rates.values())
+        most = max([*amounts, promise or 0.0]) * 1.25
+        _bars(axes, list(rates), amounts, [show(amount) for amount in amounts], most, ACCENT)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        if promise is not None:
+            axes.axvline(promise, color=CHOSEN, linewidth=1.2, linestyle=(0, (4, 3)))
+
+    return svg_of(draw, (WIDTH, _tall(len(rates)) + 0.2))

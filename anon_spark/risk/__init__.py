@@ -6,16 +6,22 @@ Measured on the tables themselves with code of its own; nothing here decides whe
 from anon_spark.risk.cover import CoverRisk, cover_attack
 from anon_spark.risk.homogeneity import Homogeneity, homogeneity
 from anon_spark.risk.link import LinkRisk, link_attack
+from anon_spark.risk.reconstruction import Reconstruction, reconstruction
+from anon_spark.risk.relink import RelinkRisk, relink_attack
 from anon_spark.risk.uniqueness import Uniqueness, UniquenessRisk, uniqueness
 
 __all__ = [
     "CoverRisk",
     "Homogeneity",
     "LinkRisk",
+    "Reconstruction",
+    "RelinkRisk",
     "Uniqueness",
     "UniquenessRisk",
     "cover_attack",
     "homogeneity",
     "link_attack",
+    "reconstruction",
+    "relink_attack",
     "uniqueness",
 ]

@@ -61,3 +61,16 @@ def test_local_recoding_and_both_side_by_side() -> None:
     assert measures.loc["glm", "lattice"] == pytest.approx(names["full"].loss)
     assert measures.loc["glm", "mst"] < measures.loc["glm", "lattice"]
     assert measures.loc["attack, worst"].max() <= 1 / SMALL["K"]
+
+
+def test_item_sets_with_counts_and_what_is_not_protected() -> None:
+    names = executed("set_valued.ipynb")
+
+    assert names["verdict"].passed and names["compatible"].passed
+    assert names["account"].published == SMALL["ROWS"]
+    for found in (names["answers"], names["of_value"]):
+        assert (found["lower"] <= found["true"]).all() and (found["true"] <= found["upper"]).all()
+        assert found["true"].max() > 0 and (found["lower"] < found["upper"]).any()
+    assert names["by_k"].is_monotonic_increasing and list(names["by_k"].index) == [3, SMALL["K"], 2 * SMALL["K"]]
+    assert 0 < names["diverse_rate"] < 1
+    assert names["solved"].loc["order known", 3] > names["solved"].loc["order known", SMALL["K"]]

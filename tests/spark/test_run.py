@@ -262,7 +262,7 @@ def test_failed_audit_publishes_nothing(
 def test_text_of_an_unexpected_error_is_not_kept(
     victim: Town, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(self: LatticePipeline, df: DataFrame, workspace: Workspace, progress: object) -> None:
+    def broken(self: LatticePipeline, df: DataFrame, workspace: Workspace, key: str, progress: object) -> None:
         workspace.store(df.limit(1), "raw")
         df.select(F.expr("cast(disease AS int)")).collect()  # Spark writes the value that it could not cast
 

@@ -323,5 +323,6 @@ def test_a_new_family_is_a_job_and_a_line_in_the_registry(monkeypatch: pytest.Mo
     assert "tree.search" in loading.known_keys() and "tree.search" not in loading.known_keys("lattice")
     with pytest.raises(ConfigurationError, match=r"^tree.serch: unknown key. Did you mean: search\?$"):
         parse_job(changed(family="tree", tree={"serch": "beam"}), Path("/jobs"))
-    with pytest.raises(ConfigurationError, match=r"^family set_valued is not in this version; available: lattice, mst, tree$"):
-        parse_job(changed(family="set_valued"), Path("/jobs"))
+    missing = "family relational_transaction is not in this version; available: lattice, mst, set_valued, tree"
+    with pytest.raises(ConfigurationError, match=rf"^{missing}$"):
+        parse_job(changed(family="relational_transaction"), Path("/jobs"))

@@ -1,0 +1,153 @@
+"""The fit of the family `set_valued`: Gray order, blocks, ring or groups, assignments."""
+
+from __future__ import annotations
+
+import atexit
+import secrets
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Literal
+
+from pyspark.sql import DataFrame
+
+from anon_spark.columns import BASE, MAX_ERRORS, UNCERTAIN
+from anon_spark.errors import ConfigurationError
+from anon_spark.families.set_valued.block import BLOCK_RECORDS, SEGMENT, GraphKind, Order, Settings, Truth
+from anon_spark.families.set_valued.recoding import SetValuedRecoding, identity_of
+from anon_spark.families.set_valued.records import Records, in_blocks, read_records, refuse_labels, refuse_several_rows
+from anon_spark.families.set_valued.slots import recode_blocks
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.ordering import key_frame
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
+
+WORDS = {
+    "order": ("window", "gray_tsp", "gray"),
+    "graph": ("ring", "groups"),
+    "truth": ("spaced", "shift", "paper"),
+    "nulls": ("value", "suppress"),
+}
+LEAST = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetValuedAnonymizer:
+    """Nonreciprocal recoding of item sets: every record is published as one of k rows that each stand for k records.
+
+    Parameters are those of the job file: k, or l with a sensitive column. With `person`, every person must have one row;
+    `truth="paper"` is for reproduction, it does not keep l. `key` is the secret of all draws; leave it out
+    outside tests. `workdir` is a private place that all workers see (needed on a cluster).
+    Guarantee of what `fit` returns: see SetValuedRecoding. Cost: one global sort, then blocks of some thousand records in
+    tasks, quadratic inside a block.
+    """
+
+    items: str
+    k: int | None = None
+    l: int | None = None  # noqa: E741 - the literature's name
+    sensitive: str | None = None
+    person: str | None = None
+    nulls: Literal["value", "suppress"] = "value"
+    order: Order = "window"
+    segment: tuple[int, int] = SEGMENT
+    graph: GraphKind = "ring"
+    truth: Truth = "spaced"
+    block: int = BLOCK_RECORDS
+    key: str | None = field(default=None, repr=False)
+    workdir: str | None = None
+    progress: Progress | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, words in WORDS.items():
+            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
+                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
+        if (self.k is None) == (self.l is None):
+            raise ConfigurationError("Give k, or l with a sensitive column: one of them.")
+        for name in ("k", "l"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < LEAST):
+                raise ConfigurationError(f"{name} must be a whole number of at least {LEAST}.")
+        if self.l is not None and self.sensitive is None:
+            raise ConfigurationError("l needs a sensitive column: the values that must differ.")
+        if len(self.segment) != 2 or not 2 <= self.segment[0] <= self.segment[1]:
+            raise ConfigurationError("segment must be [least, most] records, 2 or more.")
+        if self.block < 1:
+            raise ConfigurationError("block must be a number of records.")
+        named = self._named()
+        if len(set(named)) < len(named):
+            raise ConfigurationError("A column has one role: name each column once.")
+        if self.sensitive is not None and self.sensitive.lower() in (BASE, UNCERTAIN, MAX_ERRORS):
+            raise ConfigurationError(f"sensitive {self.sensitive} has the name of a column of the release. Rename it.")
+
+    def fit(self, df: DataFrame, workspace: Workspace | None = None) -> SetValuedRecoding:
+        """Recode the table.
+
+        The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
+        program.
+        """
+        require_columns(df, self._named())
+        if self.person is not None:
+            refuse_several_rows(df, self.person)
+        if workspace is not None:
+            return self._fit(df, workspace)
+        own = Workspace(df.sparkSession, self.workdir)
+        try:
+            recoding = self._fit(df, own)
+        except BaseException:
+            own.close()
+            raise
+        atexit.register(own.close)
+        return recoding
+
+    def _fit(self, df: DataFrame, workspace: Workspace) -> SetValuedRecoding:
+        settings = Settings(self.k, self.l, self.order, self.segment, self.graph, self.truth, self.block)
+        key = self.key if self.key is not None else secrets.token_hex(16)
+        started = perf_counter()
+        # 1. records in Gray order
+        self._tell(0, "records in Gray order")
+        records = read_records(df, self.items, self.sensitive, self.nulls, key_frame(df.sparkSession, key), workspace)
+        refuse_labels(records, settings)
+        sorted_at = perf_counter()
+        # 2. segments and blocks
+        self._tell(1, "segments and blocks")
+        blocked = in_blocks(records, settings, workspace)
+        blocked_at = perf_counter()
+        # 3. per block: order, graph, all assignments, one chosen
+        self._tell(2, "order and graph of each block")
+        slots = recode_blocks(blocked, records, settings, key, workspace)
+        self._tell(3, "order and graph of each block")
+        return SetValuedRecoding(
+            items=self.items,
+            sensitive=self.sensitive,
+            settings=settings,
+            records=records,
+            slots=slots,
+            workspace=workspace,
+            key=key,
+            identity=identity_of(df, self.items, self.sensitive),
+            statistics={
+                "seconds": round(perf_counter() - blocked_at, 3),
+                "seconds_sort": round(sorted_at - started, 3),
+                "seconds_blocks": round(blocked_at - sorted_at, 3),
+            },
+            warnings=self._warnings(records),
+        )
+
+    def _warnings(self, records: Records) -> list[str]:
+        said = []
+        if records.duplicates:
+            said.append(f"{records.duplicates:,} records name an item twice; it counts once.")
+        if records.empty:
+            said.append(f"{records.empty:,} records have no items; the error rate leaves them out.")
+        few = LEAST in (self.k, self.l) or (self.l is not None and self.truth == "shift")
+        if few and self.graph == "ring":
+            said.append("The guarantee is by its definition only: one known link reveals a whole ring.")
+        if self.l is not None and self.truth == "paper" and self.graph == "ring":
+            said.append("truth paper does not keep l: rows that may be a record's can carry the same sensitive value.")
+        return said
+
+    def _tell(self, done: int, what: str) -> None:
+        if self.progress is not None:
+            self.progress(done, 3, what)
+
+    def _named(self) -> list[str]:
+        return [name for name in (self.items, self.sensitive, self.person) if name is not None]

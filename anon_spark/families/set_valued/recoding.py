@@ -1,0 +1,146 @@
+"""The release of one table of item sets, bound to that table, with its private graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NoReturn, Self
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, SLOT, UNCERTAIN, quoted
+from anon_spark.errors import ConfigurationError
+from anon_spark.families.set_valued.block import Settings
+from anon_spark.families.set_valued.records import ITEMS, VALUE, Records, plain_items
+from anon_spark.families.set_valued.slots import (
+    FLIPS,
+    KIND,
+    SIZE,
+    SLOTS,
+    STEPS,
+    drawn_again,
+    edges_of,
+)
+from anon_spark.primitives.ordering import key_frame, shuffled
+from anon_spark.primitives.recoding import Recoding
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
+
+
+@dataclass(frozen=True)
+class SetValuedRecoding(Recoding):
+    """Each published row stands for at least k records, and each record for at least k rows.
+
+    Guarantee (k): which of its k rows is a record's own, and so which sensitive value, cannot be told with more than
+    probability 1 / k by somebody who knows all item sets and the method, but no sensitive value and none of the draws.
+    Guarantee (l): the same with 1 / l, and the rows that may be a record's carry l different sensitive values.
+    Not covered: the items. Neighbouring rows overlap, and for small k most item sets can be worked out from the release,
+    whoever is looked for; `uncertain` and `max_errors` say what an analyst must allow for, they hide nothing. Somebody
+    who knows whose a row is learns more about its neighbours; with k = 2, l = 2 or `truth: shift`, about a whole ring.
+    """
+
+    items: str
+    sensitive: str | None
+    settings: Settings
+    records: Records
+    slots: DataFrame = field(repr=False)
+    workspace: Workspace = field(repr=False)
+    key: str = field(repr=False)
+    identity: tuple[int, int]  # rows of the fitted table, and the sum of their hashes
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+
+    family = "set_valued"
+
+    @property
+    def published(self) -> list[str]:
+        """The columns of a release, in order."""
+        return [BASE, UNCERTAIN, MAX_ERRORS, *([self.sensitive] if self.sensitive is not None else [])]
+
+    @property
+    def search(self) -> Mapping[str, Any]:
+        """What the run log calls the search."""
+        return self.statistics
+
+    def transform(self, df: DataFrame) -> DataFrame:
+        """The release of the fitted table; another table is refused: records are recoded together, not one by one."""
+        require_columns(df, [name for name in (self.items, self.sensitive) if name is not None])
+        if identity_of(df, self.items, self.sensitive) != self.identity:
+            raise ConfigurationError("This recoding is bound to the table it was fitted on. Fit the other table.")
+        order = sha256(f"order\n{self.key}".encode()).hexdigest()  # rows are seen in it: it must not lead to the draws
+        return self.staged(df, key_frame(df.sparkSession, order)).select(*map(quoted, self.published))
+
+    def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
+        """The release in its final order, with BLOCK and SLOT for the audit. Cost: one shuffle and sort."""
+        values = [F.col(VALUE).alias(self.sensitive)] if self.sensitive is not None else []
+        return shuffled(self.slots.select(BASE, UNCERTAIN, MAX_ERRORS, *values, BLOCK, SLOT), key, self.published)
+
+    def evidence(self) -> Mapping[str, DataFrame]:
+        """For the audit, never published: `linked`, the records with their private link; `edges`, the graph."""
+        values = [F.col(VALUE).alias(self.sensitive)] if self.sensitive is not None else []
+        linked = self.records.frame.select(LINK, F.col(ITEMS).alias(self.items), *values)
+        return {"linked": linked, "edges": edges_of(self.slots)}
+
+    def drawn_again(self, keys: Sequence[str]) -> DataFrame:
+        """Fresh assignments of the same graph, for simulated attacks: LINK, BLOCK, SLOT, DRAW."""
+        return drawn_again(self.slots, self.settings, keys)
+
+    def measured(self) -> dict[str, Any]:
+        """ER expected over all assignments (that of the chosen one could tell which it is), and what the blocks are like.
+
+        Cost: two jobs over the slots.
+        """
+        some = F.col(SIZE) > 0
+        share = F.when(some, F.col(FLIPS) / (F.col(SIZE) * F.size(SLOTS)))
+        found = self.slots.agg(
+            F.avg(share).alias("er"),
+            F.count_if(~some).alias("empty"),
+            F.countDistinct(BLOCK).alias("blocks"),
+            F.sum(STEPS).alias("steps"),
+            F.sum(F.size(SLOTS)).alias("edges"),
+            F.avg(F.size(UNCERTAIN)).alias("uncertain"),
+            F.avg(MAX_ERRORS).alias("max_errors"),
+        ).collect()[0]
+        kinds = self.slots.where(F.col(SLOT) == 0).groupBy(KIND).count().collect()
+        return {"measures": found.asDict(), "orders": {row[0]: row[1] for row in sorted(kinds)}}
+
+    def facts(self) -> dict[str, Any]:
+        settings = self.settings
+        return {
+            "required_k": settings.degree,
+            "k": settings.k,
+            "l": settings.l,
+            "order": settings.order,
+            "graph": settings.graph,
+            "truth": settings.truth if settings.l is not None else None,
+            "records": self.records.rows,
+            "universe": len(self.records.universe),
+            "statistics": dict(self.statistics),
+        }
+
+    def close(self) -> None:
+        """Remove the private files; frames that `transform` returned cannot be read any more."""
+        self.workspace.close()
+
+    def content(self) -> NoReturn:
+        """Refused: it is bound to its table."""
+        raise ConfigurationError("A recoding of item sets cannot be saved: it is bound to the table it was fitted on.")
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> Self:
+        raise ConfigurationError("A recoding of item sets cannot be loaded: it is bound to the table it was fitted on.")
+
+
+RECODING = SetValuedRecoding
+
+
+def identity_of(df: DataFrame, items: str, sensitive: str | None) -> tuple[int, int]:
+    """By which a fitted table is recognised: its rows, and the sum of hashes of their content. Cost: one job."""
+    content: list[Column] = [F.isnull(quoted(items)), F.array_sort(F.array_distinct(plain_items(items)))]
+    if sensitive is not None:
+        content += [F.isnull(quoted(sensitive)), F.col(quoted(sensitive))]
+    hashed = F.xxhash64(*content).cast("decimal(20,0)")
+    found = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).collect()[0]
+    return int(found[0]), int(found[1])

@@ -1,0 +1,207 @@
+"""Blocks in tasks: what is published of each slot, and the private graph behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anon_spark.columns import (
+    BASE,
+    BLOCK,
+    CHOSEN,
+    DRAW,
+    LINK,
+    MAX_ERRORS,
+    PART,
+    PREFIX,
+    ROUND,
+    SLOT,
+    UNCERTAIN,
+)
+from anon_spark.errors import DataError
+from anon_spark.families.set_valued.block import Settings, arrange, draw
+from anon_spark.families.set_valued.records import BEGINS, CODES, LABEL, VALUE, Records, as_expected
+from anon_spark.kernels.bitmaps import Words, items_of, sets_of
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.graphs import Graph, flips_by_edge
+from anon_spark.primitives.rounds import Workspace, collect_small
+
+SLOTS = PREFIX + "slots"  # of the original at this rank: its slots, by round
+TAKEN = PREFIX + "taken"  # the round that is published
+KIND = PREFIX + "kind"  # which order the block has
+SIZE = PREFIX + "size"  # items of the original
+FLIPS = PREFIX + "flips"  # in which it differs from the bases of its slots, added up
+STEPS = PREFIX + "steps"  # of the walk, on the first row of a block
+MOST_TASKS = 1_000
+MOST_BLOCKS = 10_000_000
+
+Task = Callable[[pa.Table], pa.Table]
+
+
+def recode_blocks(
+    blocked: DataFrame, records: Records, settings: Settings, key: str, workspace: Workspace
+) -> DataFrame:
+    """One row per rank of each block: its original (LINK, SLOTS, TAKEN, PART) and its slot (SLOT and what is published).
+
+    A block whose labels cannot be spaced is merged with a neighbour and tried again.
+    Cost: one shuffle, one task call per block.
+    """
+    while True:
+        stored = workspace.store(_by_block(blocked, _recode(records, settings, key), _schema(records)), "slots")
+        failed = stored.where(F.col(SLOT).isNull()).select(BLOCK)
+        if settings.l is None or failed.isEmpty():
+            return stored
+        blocked = workspace.store(_merged(blocked, failed), "merged-blocks")
+
+
+def edges_of(slots: DataFrame) -> DataFrame:
+    """The private graph, for the audit: LINK, BLOCK, SLOT, ROUND, CHOSEN, PART."""
+    exploded = slots.select(LINK, BLOCK, PART, TAKEN, F.posexplode(SLOTS).alias(ROUND, SLOT))
+    return exploded.select(LINK, BLOCK, SLOT, ROUND, (F.col(ROUND) == F.col(TAKEN)).alias(CHOSEN), PART)
+
+
+def drawn_again(slots: DataFrame, settings: Settings, keys: Sequence[str]) -> DataFrame:
+    """Fresh assignments of the same graph, one per key: LINK, BLOCK, SLOT, DRAW. Never those that are published.
+
+    Cost: one shuffle; per key one walk in each block.
+    """
+
+    def work(table: pa.Table) -> pa.Table:
+        table = table.sort_by(SLOT)
+        block = table.column(BLOCK)[0].as_py()
+        lists: Any = table.column(SLOTS).combine_chunks()
+        graph = Graph(_offsets(lists), lists.flatten().to_numpy().astype(np.int32), _array(table, PART, np.int32))
+        links, parts = table.column(LINK), []
+        for number, key in enumerate(keys):
+            own = draw(graph, settings, key, block).slots
+            columns = [links, pa.array([block] * own.size), pa.array(own, pa.int32()), pa.array([number] * own.size, pa.int32())]
+            parts.append(pa.Table.from_arrays(columns, names=[LINK, BLOCK, SLOT, DRAW]))
+        return pa.concat_tables(parts)
+
+    needed = slots.select(LINK, BLOCK, SLOT, SLOTS, PART)
+    return _by_block(needed, work, f"{LINK} long, {BLOCK} long, {SLOT} int, {DRAW} int")
+
+
+def _by_block(frame: DataFrame, work: Task, schema: Any) -> DataFrame:
+    """One call per block. The number of partitions is stated: Spark would put laborious blocks into one task."""
+    blocks = frame.select(F.approx_count_distinct(BLOCK)).collect()[0][0]
+    return frame.repartition(int(min(max(blocks, 1), MOST_TASKS)), BLOCK).groupBy(BLOCK).applyInArrow(work, schema)
+
+
+def _recode(records: Records, settings: Settings, key: str) -> Task:
+    universe = pa.array(records.universe, pa.string())
+    schema = _schema(records)
+
+    def work(table: pa.Table) -> pa.Table:
+        table = table.sort_by(LINK)
+        block = table.column(BLOCK)[0].as_py()
+        lists: Any = table.column(CODES).combine_chunks()
+        sets = sets_of(_offsets(lists), lists.flatten().to_numpy().astype(np.int64))
+        labels = None
+        if settings.l is not None:
+            labels = np.unique(table.column(LABEL).to_numpy(), return_inverse=True)[1].astype(np.int32)
+        arranged = arrange(sets, np.flatnonzero(_array(table, BEGINS, bool)), labels, settings, key, block)
+        if arranged is None:
+            return pa.Table.from_pydict({name: [block if name == BLOCK else None] for name in schema.names}, _arrow(schema))
+        graph, fields, ringed = arranged.graph, arranged.fields, arranged.sets
+        found = draw(graph, settings, key, block)
+        by_round = np.lexsort((found.rounds, np.repeat(np.arange(graph.part.size), np.diff(graph.offsets))))
+        flipped = flips_by_edge(ringed, graph, fields.base)
+        holder = np.empty(found.slots.size, dtype=np.int64)
+        holder[found.slots] = np.arange(found.slots.size)  # the original whose label a slot carries
+        steps = np.zeros(holder.size, dtype=np.int64)
+        steps[0] = found.steps
+        columns: dict[str, Any] = {
+            LINK: table.column(LINK).take(arranged.order),
+            BLOCK: np.full(holder.size, block, dtype=np.int64),
+            SLOT: np.arange(holder.size, dtype=np.int32),
+            PART: graph.part,
+            SLOTS: _lists(graph.offsets, graph.slots[by_round]),
+            TAKEN: found.chosen[graph.part].astype(np.int32),
+            KIND: [arranged.kind] * holder.size,
+            SIZE: np.diff(ringed.offsets).astype(np.int32),
+            FLIPS: np.add.reduceat(flipped, graph.offsets[:-1]),
+            STEPS: steps,
+            BASE: _items(fields.base, ringed.codes, universe),
+            UNCERTAIN: _items(fields.uncertain, ringed.codes, universe),
+            MAX_ERRORS: fields.errors.astype(np.int32),
+        }
+        if VALUE in table.column_names:
+            columns[VALUE] = table.column(VALUE).take(arranged.order[holder])
+        return as_expected(pa.table(columns), schema)
+
+    return work
+
+
+def _schema(records: Records) -> T.StructType:
+    longs, ints = T.LongType(), T.IntegerType()
+    names = T.ArrayType(T.StringType())
+    kinds: dict[str, T.DataType] = {
+        LINK: longs, BLOCK: longs, SLOT: ints, PART: ints, SLOTS: T.ArrayType(ints), TAKEN: ints, KIND: T.StringType(),
+        SIZE: ints, FLIPS: longs, STEPS: longs, BASE: names, UNCERTAIN: names, MAX_ERRORS: ints,
+    }  # fmt: skip
+    if VALUE in records.frame.columns:
+        kinds[VALUE] = records.frame.schema[VALUE].dataType
+    return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+
+
+def _merged(blocked: DataFrame, failed: DataFrame) -> DataFrame:
+    """Blocks that failed, each with the next one (the last with the one before). Fewer blocks each time, so this ends."""
+    numbers = _numbers(blocked.select(BLOCK).distinct())
+    if len(numbers) < 2:
+        raise DataError("The sensitive values are too few, or too often the same, to be spread. Lower l.")
+    targets = merged_with(numbers, set(_numbers(failed)))
+    table = pa.table({BLOCK: pa.array(numbers, pa.int64()), "target": pa.array(targets, pa.int64())})
+    joined = blocked.join(F.broadcast(blocked.sparkSession.createDataFrame(table)), BLOCK)
+    return joined.withColumn(BLOCK, F.col("target")).select(*blocked.columns)
+
+
+def merged_with(numbers: Sequence[int], failed: set[int]) -> list[int]:
+    """The block that each one joins: a failed block takes in the next one, whether that failed or not."""
+    targets: list[int] = []
+    takes_in = False
+    for number in numbers:
+        targets.append(targets[-1] if takes_in else number)
+        takes_in = not takes_in and number in failed
+    if takes_in:  # the last one failed and has no next
+        targets[-1] = targets[-2]
+    return targets
+
+
+def _numbers(blocks: DataFrame) -> list[int]:
+    return sorted(map(int, collect_small(blocks, MOST_BLOCKS, "Blocks").column(0).to_numpy()))
+
+
+def _offsets(lists: Any) -> Ints:
+    offsets: Ints = np.asarray(lists.offsets).astype(np.int64)
+    offsets -= offsets[0]
+    return offsets
+
+
+def _array(table: pa.Table, name: str, kind: Any) -> Any:
+    return np.asarray(table.column(name)).astype(kind)
+
+
+def _lists(offsets: Ints, values: Codes) -> Any:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
+
+
+def _items(bitmaps: Words, codes: Ints, universe: Any) -> Any:
+    """Bitmaps as lists of names, sorted."""
+    offsets, items = items_of(bitmaps)
+    row = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    names = universe.take(pa.array(codes[items]))
+    order = np.lexsort((np.asarray(names.to_numpy(zero_copy_only=False), dtype=str), row)) if items.size else items
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names.take(pa.array(order)))
+
+
+def _arrow(schema: T.StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema)

@@ -1,0 +1,261 @@
+"""The family `set_valued` in runs: what is published, one draw per table, every check can fail, what never escapes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from anon_spark.columns import BASE, BLOCK, DRAW, LINK, MAX_ERRORS, SLOT, UNCERTAIN
+from anon_spark.errors import ConfigurationError, DataError, GuaranteeViolated
+from anon_spark.families.set_valued import SetValuedRecoding, anonymizer
+from anon_spark.primitives.ordering import shuffled
+from jobs.cli import main
+from pipelines import draws
+from pipelines.plan import plan
+from pipelines.preparation import RUN_KEY, prepare
+from pipelines.set_valued import SetValuedPipeline, derived
+from tests.conftest import EventLog
+from tests.spark.town import Town
+
+ROWS = 150
+ITEMS = [f"{letter}-wares" for letter in "abcdefghij"]
+VALUES = ["Zenist", "Yogic", "Xenian", "Wiccan", "Vedic", "Unitarian", "Taoist"]
+SETS: dict[str, Any] = {
+    "family": "set_valued",
+    "columns": {"person": "person_id", "identifiers": ["name"], "items": "basket", "sensitive": ["religion"]},
+    "privacy": {"k": 3},
+    "set_valued": {"order": "gray"},
+}
+CHECKS = [
+    "columns", "fields", "records", "graph", "compatibility", "labels", "compatible rows", "persons", "row accounting",
+    "row order", "link attack",
+]  # fmt: skip
+
+
+def baskets() -> pa.Table:
+    """Invented baskets; two people live in each household, one basket is empty, an item may be named twice."""
+    numbers, draw = range(ROWS), Random(5)
+    sets = [draw.sample(ITEMS, draw.randint(1, 7)) for _ in numbers]
+    return pa.table(
+        {
+            "person_id": [7000 + number for number in numbers],
+            "household": [number // 2 for number in numbers],
+            "name": [f"Inhabitant-{number}" for number in numbers],
+            "basket": [[] if number == 40 else items + items[:1] for number, items in zip(numbers, sets, strict=True)],
+            "religion": [VALUES[number * 3 % len(VALUES)] for number in numbers],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def town(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """A town with one release of its baskets."""
+    return Town.founded(spark, tmp_path_factory.mktemp("set_valued") / "town", baskets())
+
+
+def test_a_run_publishes_what_the_audit_verified_and_draws_once(
+    town: Town, event_log: EventLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = event_log.mark()
+    report = town.run(**SETS)
+
+    assert report.status == "published" and report.for_release
+    assert [check.name for check in report.checks] == CHECKS and all(check.passed for check in report.checks)
+    assert [(name, kind) for name, kind in town.release.dtypes] == [
+        (BASE, "array<string>"), (UNCERTAIN, "array<string>"), (MAX_ERRORS, "int"), ("religion", "string"),
+    ]  # fmt: skip
+    source = baskets()
+    release = town.release.collect()
+    assert Counter(row.religion for row in release) == Counter(source.column("religion").to_pylist())
+    fitting = [
+        sum(
+            basket ^ set(row.base) <= set(row.uncertain) and len(basket ^ set(row.base)) <= row.max_errors
+            for row in release
+        )
+        for basket in (set(items or ()) for items in source.column("basket").to_pylist())
+    ]
+    assert min(fitting) >= 3
+
+    # what is reported
+    facts = report.facts
+    assert 0 < facts["measures"]["er"] < 1 and facts["measures"]["empty"] == 1
+    assert facts["orders"] == {"gray": 1} and facts["definition_only"] is False
+    assert sum(bucket["rows"] for bucket in facts["uncertain_items"]) == ROWS
+    assert 0 < facts["queries"]["present"] < 1 and 0 < facts["queries"]["absent"] < 1
+    assert facts["example"]["lower"] <= facts["example"]["estimate"] <= facts["example"]["upper"] <= ROWS
+    attack = facts["risk"]["link_attack"]
+    assert attack["promised_at_most"] == 1 / 3 and 0.05 < attack["rate_by_fit"] < attack["refused_from_a_rate_of"] < 1
+    assert facts["risk"]["reconstruction"]["records_looked_at"] == ROWS
+    assert "1 records have no items" in " ".join(report.warnings)
+    page = (town.folder / "report" / "town.html").read_text(encoding="utf-8")
+    assert all(words in page for words in ("What counts are worth", "Items are not protected", "What an attacker gains"))
+    assert town.runs[-1].guarantee == "nonreciprocal 3-anonymity of basket"
+
+    # what never escapes
+    texts = [page, event_log.read_text(since=mark), repr(town.runs), (town.folder / "report" / "town.json").read_text()]
+    for value in ("Inhabitant", "-wares", *VALUES):
+        assert not any(value in text for text in texts), value
+    assert list((town.folder / "work").iterdir()) == []
+
+    # it can be audited later, a rerun is recognised, and another configuration would be a second draw
+    assert main(["audit", town.job_file(**SETS)]) == 0
+    assert main(["run", town.job_file(**SETS), "--quiet"]) == 0
+    assert "already published" in capsys.readouterr().out
+    runs, before = len(town.runs), town.listing()
+    assert main(["run", town.job_file(**SETS | {"privacy": {"k": 4}}), "--quiet"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("anon-spark: output.table: 1 releases of input version 0 were drawn before. They can be intersected")
+    assert line.endswith("or draw again with --redraw.")
+    assert len(town.runs) == runs and {name for name, time in town.listing().items() if before.get(name) != time} == {"job.yaml"}
+
+
+def test_a_second_draw_is_told_and_l_rows_differ(town: Town, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    place = town.copied(tmp_path / "town")
+    diverse = SETS | {"privacy": {"l": 2}}
+
+    assert main(["run", place.job_file(**diverse), "--quiet", "--redraw"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "look at  1 releases of input version 0 were drawn before. They can be intersected" in shown
+    assert "the slots of a record show 2 or more, all different" in shown
+    assert place.versions == 2
+    assert place.runs[-1].guarantee == "nonreciprocal 2-diversity of religion on basket (definition only)"
+    page = (place.folder / "report" / "town.html").read_text(encoding="utf-8")
+    assert "by its definition only" in page and "Minimality" in page and "can be intersected" in page
+
+
+# --- every check can fail
+
+
+def test_labels_that_stay_where_they_were_are_not_published(
+    town: Town, event_log: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = town.copied(tmp_path / "town")
+    before, mark = place.versions, event_log.mark()
+    monkeypatch.setenv(RUN_KEY, "planted-run-key")
+    honest = SetValuedRecoding.staged
+
+    def stayed(self: SetValuedRecoding, df: DataFrame, key: DataFrame) -> DataFrame:
+        """Every slot with the value of the record of its own rank: it looks right, and links everybody."""
+        own = self.slots.select(BLOCK, SLOT, LINK).join(self.evidence()["linked"].select(LINK, "religion"), LINK)
+        moved = honest(self, df, key).drop("religion").join(own.drop(LINK), [BLOCK, SLOT])
+        return shuffled(moved.select(*self.published, BLOCK, SLOT), key, self.published)
+
+    monkeypatch.setattr(SetValuedRecoding, "staged", stayed)
+    with pytest.raises(GuaranteeViolated) as caught:
+        place.run(**SETS | {"output__table": "./other"})
+    assert caught.value.facts["checks"] == ["labels"]
+    assert "do not find their sensitive value in the chosen slot" in str(caught.value)
+    assert place.versions == before and not (place.folder / "other").exists()
+    assert place.runs[-1].status == "failed"
+    logged = event_log.read_text(since=mark)  # nor does Spark write down the secret of the draws
+    assert logged and "planted-run-key" not in logged and derived("planted-run-key", "draws") not in logged
+
+
+def faulty(staged: DataFrame) -> DataFrame:
+    """A slot is lost, one may err more often than it has items, there is an identifier, rows are in an order of ours."""
+    kept = staged.where(F.col(SLOT) != 7)
+    errors = F.when(F.col(SLOT) == 8, F.size(UNCERTAIN) + 1).otherwise(F.col(MAX_ERRORS)).cast("int")
+    return kept.withColumn(MAX_ERRORS, errors).withColumn("name", F.lit("x")).coalesce(1).sortWithinPartitions(BASE, UNCERTAIN)
+
+
+def test_every_other_check_refuses_its_fault(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = town.copied(tmp_path / "town")
+    staged, evidence, again = SetValuedRecoding.staged, SetValuedRecoding.evidence, SetValuedRecoding.drawn_again
+
+    def misled(self: SetValuedRecoding) -> Mapping[str, DataFrame]:
+        """A record with an item nobody has, and an edge less."""
+        found = evidence(self)
+        more = F.when(F.col(LINK) == 3, F.array_append("basket", "unheard of")).otherwise(F.col("basket"))
+        lost = (F.col(LINK) == 5) & ~F.col("_anon_chosen")
+        return {"linked": found["linked"].withColumn("basket", more), "edges": found["edges"].where(~lost)}
+
+    def always_the_same(self: SetValuedRecoding, keys: Sequence[str]) -> DataFrame:
+        """An assignment that is not drawn: who knows the method knows it."""
+        numbers = F.explode(F.sequence(F.lit(0), F.lit(len(keys) - 1))).alias(DRAW)
+        return again(self, keys[:1]).drop(DRAW).select("*", numbers)
+
+    monkeypatch.setattr(SetValuedRecoding, "staged", lambda self, df, key: faulty(staged(self, df, key)))
+    monkeypatch.setattr(SetValuedRecoding, "evidence", misled)
+    monkeypatch.setattr(SetValuedRecoding, "drawn_again", always_the_same)
+    monkeypatch.setattr(SetValuedPipeline, "published", property(lambda self: [BASE, UNCERTAIN, MAX_ERRORS, "religion", "name"]))
+    monkeypatch.setattr(anonymizer, "refuse_several_rows", lambda df, person: None)
+    with pytest.raises(GuaranteeViolated) as caught:
+        place.run(**SETS | {"output__table": "./other", "columns__person": "household"})
+
+    assert caught.value.facts["checks"] == CHECKS
+    said = str(caught.value)
+    for words in (
+        "columns: FAILED. 1 columns are identifiers: name.",
+        "fields: FAILED. 1 of 149 rows have a number of max_errors",
+        "records: FAILED. the graph is about 150 records, the source has 150 in scope, and their content differs.",
+        "graph: FAILED.",
+        "edges differ in an item that is not uncertain.",
+        "labels: FAILED.",
+        "149 rows are published, the source has 150 in scope.",
+        "persons: FAILED. 75 of 75 persons of the source have several rows.",
+        "row accounting: FAILED. 1 of 150 source rows are neither published nor accounted for.",
+        "row order: FAILED.",
+        "1.0000 by simulation; promised at most 0.3333: significantly above the promise.",
+    ):
+        assert words in said, words
+    assert not any(value in said for value in ("Inhabitant", "-wares", "unheard of", *VALUES))
+    assert not (place.folder / "other").exists() and place.runs[-1].status == "failed"
+
+
+# --- what is refused, and what a plan says
+
+
+def test_a_plan_counts_and_refuses_what_a_run_would(town: Town) -> None:
+    def planned(**changes: Any) -> list[str]:
+        return plan(prepare(town.job(**SETS | changes), town.spark)).lines()
+
+    lines = planned(privacy={"k": 2})
+    assert "guarantee: nonreciprocal 2-anonymity of basket (definition only)" in lines
+    assert "distinct items: 10" in lines and "rows without items: 1" in lines
+    assert "published columns: base, uncertain, max_errors, religion" in lines
+    with pytest.raises(DataError, match=r"^columns.person household: 75 persons have several rows"):
+        planned(columns__person="household")
+    with pytest.raises(DataError, match=r"^k = 151 is more than the 150 rows of the table. Lower k.$"):
+        planned(privacy={"k": 151})
+    with pytest.raises(DataError, match=r"^l = 7 allows a sensitive value on 11 rows at most, one is on \d+. Lower l.$"):
+        planned(privacy={"l": 7})
+    with pytest.raises(ConfigurationError, match=r"^columns.items name is string: give a column of array<string>.$"):
+        planned(columns__items="name", columns__identifiers=[])
+
+
+def test_draws_are_counted_by_input_version_and_key(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = prepare(town.job(**SETS), town.spark)
+    source = prepared.source
+    origin = {"input_id": source.table_id, "input_table": source.table, "input_version": 0}
+    said: dict[str, Any] = {"family": "set_valued", "for_release": True, **origin}
+    others = [said | other for other in ({"input_version": 1}, {"input_id": "x"}, {"for_release": False}, {"family": "mst"})]
+    commits = [{"userMetadata": json.dumps({"anon_spark": one})} for one in others]
+    monkeypatch.setattr(draws, "history", lambda *_: [{"userMetadata": None}, {"userMetadata": "{"}, *commits])
+
+    assert draws.second_draw(prepared, for_release=True, redraw=False) == []
+    with pytest.raises(ConfigurationError, match="1 releases of input version 0"):
+        draws.second_draw(prepared, for_release=False, redraw=False)
+    commits.append({"userMetadata": json.dumps({"anon_spark": said})})
+    (told,) = draws.second_draw(prepared, for_release=True, redraw=True)
+    assert told.startswith("1 releases of input version 0 were drawn before")
+    # an input without versions may be the same as before
+    bare = replace(prepared, source=replace(source, version=None, table_id=None))
+    assert draws.second_draw(bare, for_release=True, redraw=False) == []
+    commits.append({"userMetadata": json.dumps({"anon_spark": said | {"input_id": None, "input_version": None}})})
+    with pytest.raises(ConfigurationError, match="1 releases of the input, which has no versions, were drawn before"):
+        draws.second_draw(bare, for_release=True, redraw=False)
+
+
+def test_keys_are_apart() -> None:
+    assert len({derived("key", "draws"), derived("key", "attack 0"), derived("other", "draws"), "key"}) == 4
