@@ -218,6 +218,9 @@ def test_blocks_that_cannot_be_spaced_are_merged(
         monkeypatch.setattr(slots, "arrange", never)
         with pytest.raises(DataError, match=r"too often the same, to be spread. Lower l.$"):
             anonymizer(k=None, l=2).fit(table, workspace)
+        monkeypatch.setattr(slots, "BLOCK_MAX", 40)  # a block is one task, so it must not grow without end
+        with pytest.raises(DataError, match=r"^A block of \d+ records, at most 40 are recoded together."):
+            anonymizer(k=None, l=2).fit(table, workspace)
 
 
 def test_a_chunk_with_too_much_of_one_label_is_joined(
@@ -233,6 +236,9 @@ def test_a_chunk_with_too_much_of_one_label_is_joined(
     with Workspace(spark) as workspace:
         # equal sets at the border may have gone the other way, so not all labels x are in the first ranks
         found = checked(spark, anonymizer(k=None, l=2, truth="shift").fit(uneven, workspace), 2)
+        monkeypatch.setattr(records, "CHUNK_MAX", 60)
+        with pytest.raises(DataError, match=r"^The sensitive values cannot be spread over the table. Lower l.$"):
+            anonymizer(k=None, l=2, truth="shift").fit(uneven, workspace)
     assert max(map(len, found.blocks)) >= 60
     assert all(oracle.colliding(*of) == [] for of in zip(found.graphs, found.labels, strict=True))
 

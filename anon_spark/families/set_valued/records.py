@@ -34,6 +34,7 @@ CHUNK = PREFIX + "chunk"
 
 MOST_ITEMS = 1_000_000
 CHUNK_RECORDS = 2**20
+CHUNK_MAX = 2**23  # records of a chunk that must be larger because of its labels
 PARTITION_BITS = 33  # how Spark numbers rows: partition, then place in it
 
 
@@ -105,7 +106,7 @@ def in_blocks(records: Records, settings: Settings, workspace: Workspace) -> Dat
         stored = workspace.store(_blocked(records, settings, chunks), "blocks")
         if settings.l is None or stored.where(F.col(BLOCK).isNull()).isEmpty():
             return stored
-        if chunks == 1:
+        if chunks == 1 or 2 * records.rows > CHUNK_MAX * chunks:  # half as many chunks must still fit their tasks
             raise DataError("The sensitive values cannot be spread over the table. Lower l.", rows=records.rows)
         chunks = (chunks + 1) // 2  # some chunk has too much of one label: larger ones
 

@@ -24,7 +24,7 @@ from anon_spark.columns import (
     SLOT,
     UNCERTAIN,
 )
-from anon_spark.errors import DataError
+from anon_spark.errors import DataError, LimitExceeded
 from anon_spark.families.set_valued.block import Settings, arrange, draw
 from anon_spark.families.set_valued.records import BEGINS, CODES, LABEL, VALUE, Records, as_expected
 from anon_spark.kernels.bitmaps import Words, items_of, sets_of
@@ -40,6 +40,7 @@ FLIPS = PREFIX + "flips"  # in which it differs from the bases of its slots, add
 STEPS = PREFIX + "steps"  # of the walk, on the first row of a block
 MOST_TASKS = 1_000
 MOST_BLOCKS = 10_000_000
+BLOCK_MAX = 100_000  # records of a block: its distances are all pairs
 
 Task = Callable[[pa.Table], pa.Table]
 
@@ -49,15 +50,27 @@ def recode_blocks(
 ) -> DataFrame:
     """One row per rank of each block: its original (LINK, SLOTS, TAKEN, PART) and its slot (SLOT and what is published).
 
-    A block whose labels cannot be spaced is merged with a neighbour and tried again.
+    A block whose labels cannot be spaced is merged with a neighbour and tried again, up to BLOCK_MAX records.
     Cost: one shuffle, one task call per block.
     """
     while True:
+        _refuse_large(blocked)
         stored = workspace.store(_by_block(blocked, _recode(records, settings, key), _schema(records)), "slots")
         failed = stored.where(F.col(SLOT).isNull()).select(BLOCK)
-        if settings.l is None or failed.isEmpty():
+        if failed.isEmpty():
             return stored
         blocked = workspace.store(_merged(blocked, failed), "merged-blocks")
+
+
+def _refuse_large(blocked: DataFrame) -> None:
+    """A block is one task and quadratic: labels that need ever larger ones are refused instead. Cost: one job."""
+    largest = blocked.groupBy(BLOCK).count().agg(F.max("count")).collect()[0][0]
+    if largest > BLOCK_MAX:
+        raise LimitExceeded(
+            f"A block of {largest:,} records, at most {BLOCK_MAX:,} are recoded together. Lower l, or the number of "
+            "records of a block.",
+            records=int(largest),
+        )
 
 
 def edges_of(slots: DataFrame) -> DataFrame:
