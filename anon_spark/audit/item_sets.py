@@ -41,7 +41,7 @@ def require_lists(frame: DataFrame, names: list[str], where: str) -> None:
 def item_set(name: str) -> Column:
     """A list as a set: every item once, sorted byte by byte; nulls in it are no items, and no list is an empty one."""
     items = F.coalesce(F.col(quoted(name)).cast("array<string>"), F.array().cast("array<string>"))
-    return F.array_sort(F.array_distinct(F.array_compact(items)))
+    return F.sort_array(F.array_distinct(F.array_compact(items)))
 
 
 def names_in(*lists: pa.ChunkedArray[Any]) -> pa.StringArray:

@@ -49,7 +49,7 @@ def verify_fields(release: DataFrame) -> Verdict:
     size = F.size(UNCERTAIN)
     faults = {
         "nulls": null | reduce(or_, [F.exists(column, F.isnull) for column in lists]),
-        "unsorted": reduce(or_, [F.array_sort(F.array_distinct(column)) != column for column in lists]),
+        "unsorted": reduce(or_, [F.sort_array(F.array_distinct(column)) != column for column in map(F.array_compact, lists)]),
         "errors": (errors < 0) | (errors > size) | ((errors == 0) != (size == 0)),
     }
     said = {
@@ -171,9 +171,8 @@ def verify_compatible(linked: DataFrame, staged: DataFrame, edges: DataFrame, it
         SLOT,
         item_set(BASE).alias(BASE),
         item_set(UNCERTAIN).alias(UNCERTAIN),
-        F.array_except(item_set(BASE), item_set(UNCERTAIN)).alias(_CERTAIN),
         F.coalesce(MAX_ERRORS, F.lit(-1)).cast("long").alias(MAX_ERRORS),
-    )
+    ).withColumn(_CERTAIN, F.array_except(BASE, UNCERTAIN))
     counts = (_EDGES, *_EDGE_FAULTS)
     found = (
         records.groupBy(_PLACES)

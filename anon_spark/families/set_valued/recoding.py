@@ -138,7 +138,7 @@ RECODING = SetValuedRecoding
 
 def identity_of(df: DataFrame, items: str, sensitive: str | None) -> tuple[int, int]:
     """By which a fitted table is recognised: its rows, and the sum of hashes of their content. Cost: one job."""
-    content: list[Column] = [F.isnull(quoted(items)), F.array_sort(F.array_distinct(plain_items(items)))]
+    content: list[Column] = [F.isnull(quoted(items)), F.sort_array(F.array_distinct(plain_items(items)))]
     if sensitive is not None:
         content += [F.isnull(quoted(sensitive)), F.col(quoted(sensitive))]
     hashed = F.xxhash64(*content).cast("decimal(20,0)")

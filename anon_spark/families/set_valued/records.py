@@ -60,7 +60,7 @@ def read_records(
     rows, dropped, empty, duplicates = _checked(df, items, nulls)
     values = [F.col(quoted(sensitive)).alias(VALUE)] if sensitive is not None else []
     known = df.where(F.col(quoted(items)).isNotNull())
-    sets = known.select(F.array_sort(F.array_distinct(plain_items(items))).alias(ITEMS), *values)
+    sets = known.select(F.sort_array(F.array_distinct(plain_items(items))).alias(ITEMS), *values)
     universe = _universe(sets)
     coded = sets.mapInArrow(_coding(universe), _coded_schema(sets))
     content: list[Column] = [F.col(CODES)]

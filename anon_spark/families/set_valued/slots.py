@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -206,12 +207,15 @@ def _lists(offsets: Ints, values: Codes) -> Any:
 
 
 def _items(bitmaps: Words, codes: Ints, universe: Any) -> Any:
-    """Bitmaps as lists of names, sorted."""
+    """Bitmaps over some items (by their codes) as lists of names, sorted."""
     offsets, items = items_of(bitmaps)
+    names = universe.take(pa.array(codes))
+    by_name = np.asarray(pc.sort_indices(names)).astype(np.int64)
+    place = np.empty_like(by_name)
+    place[by_name] = np.arange(by_name.size)
     row = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    names = universe.take(pa.array(codes[items]))
-    order = np.lexsort((np.asarray(names.to_numpy(zero_copy_only=False), dtype=str), row)) if items.size else items
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names.take(pa.array(order)))
+    keys = np.sort(row * by_name.size + place[items])  # by row, then by name
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names.take(pa.array(by_name[keys % max(1, by_name.size)])))
 
 
 def _arrow(schema: T.StructType) -> pa.Schema:
