@@ -20,6 +20,7 @@ SET = PREFIX + "set"              # identity of such a set
 LEAF = PREFIX + "leaf_"           # + position: leaf code of a tuple, in the map of a local recoding
 LEVEL = PREFIX + "level_"         # + position: the level to which that tuple's value is generalized
 
+CLUSTER = PREFIX + "cluster"      # which records are recoded together: the smallest LINK of them
 BLOCK = PREFIX + "block"          # number of a block of records that are recoded together
 SLOT = PREFIX + "slot"            # number of a published row inside its block; in a ring, its rank
 PART = PREFIX + "part"            # number of a ring or group inside its block
@@ -32,7 +33,7 @@ BASE = "base"                     # items of more than half of the records the r
 UNCERTAIN = "uncertain"           # items on which these differ
 MAX_ERRORS = "max_errors"         # in how many items at most one of them differs from the base
 
-PRIVATE = (LINK, PERSON, ORDER, KEY, BLOCK, SLOT)
+PRIVATE = (LINK, PERSON, ORDER, KEY, BLOCK, SLOT, CLUSTER)
 
 
 def is_reserved(name: str) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from anon_spark.errors import DataError
+from pipelines.draws import second_draw
 from pipelines.preparation import Preparation
 
 
@@ -19,6 +20,7 @@ class Plan:
     published: list[str]
     writes: list[str]
     already_published: bool
+    drawn_before: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         at = "" if self.input_version is None else f" at version {self.input_version}"
@@ -31,6 +33,7 @@ class Plan:
             f"published columns: {', '.join(self.published)}",
             *(f"would write: {place}" for place in self.writes),
             *(again if self.already_published else []),
+            *(f"a run would need --redraw: {told}" for told in self.drawn_before),
         ]
 
 
@@ -57,4 +60,5 @@ def plan(prepared: Preparation) -> Plan:
             *report,
         ],
         already_published=prepared.already_published,
+        drawn_before=[] if prepared.already_published else second_draw(prepared, for_release=True, redraw=True),
     )

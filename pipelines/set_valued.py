@@ -31,12 +31,11 @@ from anon_spark.config import SetValuedJob
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
 from anon_spark.families.set_valued.queries import count
-from anon_spark.families.set_valued.records import refuse_several_rows
 from anon_spark.metrics.query_error import Workload, draw_queries, query_error
 from anon_spark.model.guarantee import NonreciprocalAnonymity, NonreciprocalDiversity
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
-from anon_spark.primitives.tables import require_columns
+from anon_spark.primitives.tables import refuse_several_rows, require_columns
 from anon_spark.report import Section, set_valued_sections
 from anon_spark.risk import reconstruction, relink_attack
 from pipelines.relational import _without_order

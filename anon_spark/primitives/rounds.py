@@ -6,10 +6,13 @@ loses no data, and nothing survives the run.
 
 from __future__ import annotations
 
+import atexit
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -17,6 +20,8 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.errors import ConfigurationError, LimitExceeded
+
+R = TypeVar("R")
 
 PROBES = 16  # files by which a cluster shows that its workers and the driver mean the same place
 
@@ -69,6 +74,24 @@ class Workspace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def fitted(spark: SparkSession, workdir: str | None, workspace: Workspace | None, fit: Callable[[Workspace], R]) -> R:
+    """What a fit returns that keeps private files: in the workspace given, else in one of its own.
+
+    Its own is removed when the fit fails, by the recoding's `close`, or at the end of the program: a frame that
+    `transform` returned may still read it when the recoding is garbage.
+    """
+    if workspace is not None:
+        return fit(workspace)
+    own = Workspace(spark, workdir)
+    try:
+        recoding = fit(own)
+    except BaseException:
+        own.close()
+        raise
+    atexit.register(own.close)
+    return recoding
 
 
 def collect_small(frame: DataFrame, limit: int, what: str) -> pa.Table:

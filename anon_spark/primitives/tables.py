@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from anon_spark.columns import is_reserved
-from anon_spark.errors import ConfigurationError, did_you_mean
+from anon_spark.columns import is_reserved, quoted
+from anon_spark.errors import ConfigurationError, DataError, did_you_mean
 
 
 def require_columns(df: DataFrame, names: Sequence[str]) -> None:
@@ -19,3 +20,15 @@ def require_columns(df: DataFrame, names: Sequence[str]) -> None:
     reserved = [name for name in names if is_reserved(name)]
     if reserved:
         raise ConfigurationError(f"Reserved column names: {', '.join(reserved)}. Rename them.", reserved=reserved)
+
+
+def refuse_several_rows(df: DataFrame, person: str) -> None:
+    """Raise unless every person has one row: several rows of one person are no crowd. Cost: one shuffle of the persons."""
+    who = F.col(quoted(person))
+    found = df.groupBy(who).count().agg(F.count_if(who.isNull() | (F.col("count") > 1))).collect()[0][0]
+    if found:
+        raise DataError(
+            f"columns.person {person}: {found:,} persons have several rows, or rows have no person. Combine each person's "
+            "rows into one; of the families, lattice alone counts persons.",
+            persons=int(found),
+        )

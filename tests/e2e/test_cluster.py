@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from anon_spark.samples.baskets import baskets
 from anon_spark.samples.census import census, census_hierarchies
 from jobs.cluster import Cluster, Submitted, standalone_cluster
 from pipelines.demo import write_level_tables
@@ -40,6 +41,16 @@ LOCAL = (  # the same table, recoded locally, published beside it
     .replace("./release, runs: ./runs, report: census.html", "./local, runs: ./local_runs, report: local.html")
 )
 
+BASKETS = """\
+anon_spark: 1
+family: set_valued
+input: {table: ./baskets}
+columns: {person: person_id, items: items, sensitive: [religion]}
+privacy: {l: 3}
+work: ./basket_work
+output: {table: ./basket_release, runs: ./basket_runs, report: baskets.html}
+"""
+
 pytestmark = pytest.mark.e2e
 
 
@@ -51,6 +62,8 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     write_level_tables(place / "hierarchies", census_hierarchies())
     (place / "job.yaml").write_text(JOB)
     (place / "local.yaml").write_text(LOCAL)
+    baskets(spark, ROWS).write.format("delta").save(str(place / "baskets"))
+    (place / "baskets.yaml").write_text(BASKETS)
     return place
 
 
@@ -94,6 +107,21 @@ def test_run_publishes_a_verified_local_recoding(cluster: Cluster, folder: Path,
     (run,) = spark.read.format("delta").load(str(folder / "local_runs")).collect()
     assert (run.family, run.status, run.output_version) == ("mst", "published", 0)
     assert listing(folder / "local_work") == []
+
+
+def test_run_publishes_a_verified_nonreciprocal_recoding(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
+    done = submitted(cluster, folder, "--quiet", job="baskets.yaml")
+
+    assert done.exit_code == 0, done.out[-3000:] + done.err[-3000:]
+    assert f"published: {folder}/basket_release version 0" in done.out and "FAILED" not in done.out
+    release = spark.read.format("delta").load(str(folder / "basket_release"))
+    assert release.columns == ["base", "uncertain", "max_errors", "religion"] and release.count() == ROWS
+    own = spark.read.format("delta").load(str(folder / "baskets"))
+    labels = [sorted(table.groupBy("religion").count().collect()) for table in (own, release)]
+    assert labels[0] == labels[1]  # they moved, none was lost
+    (run,) = spark.read.format("delta").load(str(folder / "basket_runs")).collect()
+    assert (run.family, run.status) == ("set_valued", "published")
+    assert listing(folder / "basket_work") == []
 
 
 def test_cluster_needs_a_place_for_work(cluster: Cluster, folder: Path) -> None:

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_spark.families.set_valued.records import gray_keys
-from anon_spark.families.set_valued.slots import merged_with
 from anon_spark.kernels import randomness, windows
 from anon_spark.kernels.bitmaps import Sets, bitmaps, in_common, items_of, sets_of, steps_along, taken
 from anon_spark.kernels.classes import Ints
@@ -26,10 +24,13 @@ from anon_spark.kernels.graphs import (
     published_fields,
     ring_graph,
 )
+from anon_spark.kernels.gray import gray_keys
 from anon_spark.kernels.randomness import stream, uniform
 from anon_spark.kernels.segments import block_starts, eligible_starts, segment_starts, steps_between
 from anon_spark.kernels.tours import tours
 from anon_spark.kernels.windows import improved_ring, window_neighbours
+from anon_spark.primitives.blocks import merged_with
+from anon_spark.primitives.tasks import number_lists
 from tests.oracle import nonreciprocal_oracle as oracle
 
 Record = frozenset[int]
@@ -101,7 +102,7 @@ def test_gray_keys_sort_like_gray_codes(rng: Random) -> None:
     records = [*some(rng, 2, 20), frozenset[int]()]
     offsets, items = arrays(records)
     universe = 150
-    keys = gray_keys(offsets, (items - 1).astype(np.int32), universe + 1).to_pylist()
+    keys = number_lists(*gray_keys(offsets, (items - 1).astype(np.int32), universe + 1)).to_pylist()
     assert keys == [oracle.gray_key(record, universe) for record in records]
     by_key = sorted(range(len(records)), key=lambda at: keys[at])
     assert by_key == oracle.gray_order(records, universe)

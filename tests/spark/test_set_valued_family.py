@@ -12,13 +12,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.columns import BLOCK, CHOSEN, LINK, PART, ROUND, SLOT
+from anon_spark.audit.compatibility import verify_nr_compat
+from anon_spark.audit.nonreciprocal import verify_compatible, verify_graph
+from anon_spark.columns import BLOCK, CHOSEN, DRAW, LINK, PART, ROUND, SLOT
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding, records, slots
 from anon_spark.families.set_valued.block import Arrangement, arrange
 from anon_spark.kernels.bitmaps import Sets
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace
+from anon_spark.samples.baskets import baskets
 from tests.oracle import nonreciprocal_oracle as oracle
 
 ROWS, UNIVERSE = 90, 12
@@ -185,6 +188,30 @@ def test_chunks_are_cut_on_their_own(spark: SparkSession, table: DataFrame, monk
 # --- l --------------------------------------------------------------------------------------------------------------
 
 
+def never_spaced(*given: Any) -> Arrangement | None:
+    """As if labels could never be spaced by similarity; it runs in a worker, which other tests use, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("anon_spark.families.set_valued.block.spaced_ring_of", never)
+        return arrange(*given)
+
+
+def test_shift_takes_records_by_their_labels_where_these_cannot_be_spaced(
+    spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "arrange", never_spaced)
+    with Workspace(spark) as workspace:
+        recoding = anonymizer(k=None, l=3, truth="shift").fit(table, workspace)
+        found = checked(spark, recoding, 3)
+        drawn = {(row[DRAW], row[LINK]): row[SLOT] for row in recoding.drawn_again(["one", "two", "six"]).collect()}
+        label_of = {row[LINK]: row.label for row in recoding.evidence()["linked"].collect()}
+        assert set(recoding.measured()["orders"]) == {"stride"}
+    for links, graph, labels in zip(found.blocks, found.graphs, found.labels, strict=True):
+        assert oracle.colliding(graph, labels) == []
+        for number in range(3):  # fresh draws are shifts, too
+            moved = oracle.published_labels([label_of[link] for link in links], [drawn[number, link] for link in links])
+            assert oracle.colliding(graph, moved) == []
+
+
 @pytest.mark.parametrize("truth", ["spaced", "shift"])
 def test_labels_differ_in_every_block(spark: SparkSession, table: DataFrame, truth: Any) -> None:
     with Workspace(spark) as workspace:
@@ -327,6 +354,21 @@ def test_a_giant_record_among_small_ones(spark: SparkSession) -> None:
     widest = max(found, key=lambda row: len(row.uncertain))
     assert widest.max_errors >= 4999 and widest.uncertain == sorted(widest.uncertain)
     assert sum(len(row.uncertain) >= 4999 for row in found) == 3
+
+
+def test_a_universe_of_100000_items(spark: SparkSession) -> None:
+    wide = baskets(spark, 2_500, universe=100_000)
+    with Workspace(spark) as workspace:
+        recoding = SetValuedAnonymizer(items="items", k=4, order="window", block=1_000, key="key").fit(wide, workspace)
+        evidence = recoding.evidence()
+        staged = workspace.store(recoding.staged(wide, key_frame(spark, "order")), "release")
+        assert len(recoding.records.universe) > 5_000
+        verdicts = [
+            verify_graph(evidence["linked"], staged, evidence["edges"], 4),
+            verify_compatible(evidence["linked"], staged, evidence["edges"], "items"),
+            verify_nr_compat(wide, staged, "items", 4)[0],
+        ]
+    assert [str(verdict) for verdict in verdicts if not verdict.passed] == []
 
 
 def test_values_of_any_type_and_names_with_dots(spark: SparkSession) -> None:

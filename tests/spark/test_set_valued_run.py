@@ -222,7 +222,7 @@ def test_a_plan_counts_and_refuses_what_a_run_would(town: Town) -> None:
 
     lines = planned(privacy={"k": 2})
     assert "guarantee: nonreciprocal 2-anonymity of basket (definition only)" in lines
-    assert "distinct items: 10" in lines and "rows without items: 1" in lines
+    assert "distinct items: 10" in lines and "rows without items: 1" in lines and not any("redraw" in line for line in lines)
     assert "published columns: base, uncertain, max_errors, religion" in lines
     with pytest.raises(DataError, match=r"^columns.person household: 75 persons have several rows"):
         planned(columns__person="household")
@@ -249,6 +249,7 @@ def test_draws_are_counted_by_input_version_and_key(town: Town, monkeypatch: pyt
     commits.append({"userMetadata": json.dumps({"anon_spark": said})})
     (told,) = draws.second_draw(prepared, for_release=True, redraw=True)
     assert told.startswith("1 releases of input version 0 were drawn before")
+    assert f"a run would need --redraw: {told}" in plan(prepared).lines()
     # an input without versions may be the same as before
     bare = replace(prepared, source=replace(source, version=None, table_id=None))
     assert draws.second_draw(bare, for_release=True, redraw=False) == []

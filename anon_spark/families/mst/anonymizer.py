@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Literal
 
@@ -15,7 +15,7 @@ from anon_spark.columns import quoted
 from anon_spark.errors import ConfigurationError, DataError, HierarchyError
 from anon_spark.families.mst.assignment import Assignment, assign, sensitive_values
 from anon_spark.families.mst.partition import Merge, Settings
-from anon_spark.families.mst.recoding import Fitted, MstRecoding, refuse_several_rows
+from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import lattice_of
@@ -23,8 +23,8 @@ from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.encoding import with_codes, with_keys
-from anon_spark.primitives.rounds import Workspace
-from anon_spark.primitives.tables import require_columns
+from anon_spark.primitives.rounds import Workspace, fitted
+from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
 WORDS = {
     "merge": ("auto", "greedy", "rounds"),
@@ -75,19 +75,10 @@ class MstAnonymizer:
         """Partition the table.
 
         The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
-        program: a frame that `transform` returned may still read them when the recoding is garbage.
+        program.
         """
         require_columns(df, self._named())
-        if workspace is not None:
-            return self._fit(df, workspace)
-        own = Workspace(df.sparkSession, self.workdir)
-        try:
-            recoding = self._fit(df, own)
-        except BaseException:
-            own.close()
-            raise
-        atexit.register(own.close)
-        return recoding
+        return fitted(df.sparkSession, self.workdir, workspace, partial(self._fit, df))
 
     def _fit(self, df: DataFrame, workspace: Workspace) -> MstRecoding:
         started = perf_counter()

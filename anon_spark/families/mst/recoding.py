@@ -26,7 +26,7 @@ from anon_spark.primitives.ordering import shuffled
 from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace, collect_small
-from anon_spark.primitives.tables import require_columns
+from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
 NODE = PREFIX + "node_"  # + position: a hierarchy's node, counted over all levels
 MOST_CLASSES = 500_000
@@ -286,19 +286,6 @@ class MstRecoding(Recoding):
 
 
 RECODING = MstRecoding
-
-
-def refuse_several_rows(df: DataFrame, person: str) -> None:
-    """Raise unless every person has one row: classes count rows. Cost: one shuffle of the persons."""
-    who = F.col(quoted(person))
-    found = df.groupBy(who).count().agg(F.sum(F.when(who.isNull() | (F.col("count") > 1), 1))).first()
-    several = int(found[0] or 0) if found is not None else 0
-    if several:
-        raise DataError(
-            f"columns.person {person}: {several:,} persons have several rows, or rows have no person. Combine "
-            "each person's rows into one, or use the family lattice, which counts persons.",
-            persons=several,
-        )
 
 
 def _label_frame(spark: SparkSession, hierarchy: Hierarchy, name: str) -> DataFrame:

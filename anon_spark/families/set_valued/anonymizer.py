@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import secrets
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Literal
 
@@ -14,12 +14,12 @@ from anon_spark.columns import BASE, MAX_ERRORS, UNCERTAIN
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.set_valued.block import BLOCK_RECORDS, SEGMENT, GraphKind, Order, Settings, Truth
 from anon_spark.families.set_valued.recoding import SetValuedRecoding, identity_of
-from anon_spark.families.set_valued.records import Records, in_blocks, read_records, refuse_labels, refuse_several_rows
+from anon_spark.families.set_valued.records import Records, in_blocks, read_records, refuse_labels
 from anon_spark.families.set_valued.slots import recode_blocks
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
-from anon_spark.primitives.rounds import Workspace
-from anon_spark.primitives.tables import require_columns
+from anon_spark.primitives.rounds import Workspace, fitted
+from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
 WORDS = {
     "order": ("window", "gray_tsp", "gray"),
@@ -87,16 +87,7 @@ class SetValuedAnonymizer:
         require_columns(df, self._named())
         if self.person is not None:
             refuse_several_rows(df, self.person)
-        if workspace is not None:
-            return self._fit(df, workspace)
-        own = Workspace(df.sparkSession, self.workdir)
-        try:
-            recoding = self._fit(df, own)
-        except BaseException:
-            own.close()
-            raise
-        atexit.register(own.close)
-        return recoding
+        return fitted(df.sparkSession, self.workdir, workspace, partial(self._fit, df))
 
     def _fit(self, df: DataFrame, workspace: Workspace) -> SetValuedRecoding:
         settings = Settings(self.k, self.l, self.order, self.segment, self.graph, self.truth, self.block)

@@ -14,7 +14,7 @@ from anon_spark.kernels.graphs import Fields, Graph, error_rate, groups_graph, p
 from anon_spark.kernels.greedy_graph import greedy_graph
 from anon_spark.kernels.groups import best_groups
 from anon_spark.kernels.randomness import uniform
-from anon_spark.kernels.spacing import spaced_ring_of
+from anon_spark.kernels.spacing import spaced_ring_of, stride_graph, stride_order
 from anon_spark.kernels.tours import tours
 from anon_spark.kernels.walks import assignment, disjoint_rounds, shift_rounds
 from anon_spark.kernels.windows import SPAN, improved_ring, window_neighbours
@@ -26,6 +26,7 @@ Truth = Literal["spaced", "shift", "paper"]
 BLOCK_RECORDS = 5_000
 SEGMENT = (300, 350)
 WALK, CHOICE = "walk", "choice"  # purposes of secret draws
+STRIDE = "stride"  # the order by labels alone
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Settings:
     graph: GraphKind = "ring"
     truth: Truth = "spaced"
     block: int = BLOCK_RECORDS
+    strides: bool = False  # with `shift`: take records by their labels alone where the labels cannot be spaced
+
+    @property
+    def shifts(self) -> bool:
+        """Whether only the shifts of a ring are assignments: others could bring labels together."""
+        return self.l is not None and self.truth == "shift" and self.graph == "ring"
 
     @property
     def degree(self) -> int:
@@ -98,14 +105,14 @@ def arrange(
     return found
 
 
-def draw(graph: Graph, settings: Settings, key: str, block: int) -> Drawn:
+def draw(graph: Graph, settings: Settings, key: str, block: int, kind: str = "") -> Drawn:
     """All disjoint assignments of the graph, then one of them for each part.
 
     Guarantee: each edge is chosen with probability 1 / degree exactly, whatever walks were drawn.
     Cost: the walks, typically edges to 15 × edges.
     """
-    if settings.l is not None and settings.truth == "shift" and settings.graph == "ring":
-        found = shift_rounds(graph.part.size, settings.degree)  # other assignments could bring labels together
+    if settings.shifts or kind == STRIDE:
+        found = shift_rounds(graph.part.size, settings.degree)
     else:
         found = disjoint_rounds(graph, key, WALK, block)
     first = np.flatnonzero(np.diff(graph.part, prepend=-1))
@@ -137,6 +144,8 @@ def _spaced(
     ring = spaced_ring_of(sets, gray, labels, settings.l, settings.spacing, key, block)
     if ring is not None:
         yield "spaced", ring
+    elif settings.strides:
+        yield STRIDE, stride_order(labels, settings.l)
 
 
 def _arranged(
@@ -150,7 +159,10 @@ def _arranged(
             return None
         graph = groups_graph(sizes)
     elif spaced is not None and settings.truth == "paper":
-        graph = greedy_graph(ringed, spaced, settings.degree, key, block).graph
+        greedy = greedy_graph(ringed, spaced, settings.degree, key, block)
+        graph, kind = greedy.graph, STRIDE if greedy.stride else kind
+    elif kind == STRIDE:
+        graph = stride_graph(order.size, settings.degree)
     else:
         graph = ring_graph(order.size, settings.degree)
     fields = published_fields(ringed, graph)

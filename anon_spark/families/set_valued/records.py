@@ -12,21 +12,22 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from anon_spark.columns import BLOCK, KEY, LINK, PREFIX, quoted
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued.block import Settings
-from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.gray import gray_keys
 from anon_spark.kernels.segments import block_starts, eligible_starts, segment_starts, steps_between
 from anon_spark.kernels.spacing import SHIFT, SPACED, largest_l
+from anon_spark.primitives.ranking import ranked
 from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.tasks import as_expected, number_lists
 
 ITEMS = PREFIX + "items"  # the distinct items of a record, as they came
 CODES = PREFIX + "codes"  # the same as numbers, ascending
 GRAY = PREFIX + "gray"
 TIE = PREFIX + "tie"
-PLACE = PREFIX + "place"  # where a row stands in its sorted partition
 LABEL = PREFIX + "label"  # a hash of the sensitive value
 VALUE = PREFIX + "value"  # the sensitive value itself
 BEGINS = PREFIX + "begins"  # whether a record begins a segment
@@ -35,7 +36,6 @@ CHUNK = PREFIX + "chunk"
 MOST_ITEMS = 1_000_000
 CHUNK_RECORDS = 2**20
 CHUNK_MAX = 2**23  # records of a chunk that must be larger because of its labels
-PARTITION_BITS = 33  # how Spark numbers rows: partition, then place in it
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,7 @@ def read_records(
         content += [F.isnull(VALUE), F.col(VALUE)]
         coded = coded.withColumn(LABEL, F.xxhash64(F.isnull(VALUE), F.col(VALUE)))
     tied = coded.crossJoin(F.broadcast(key.select(KEY))).withColumn(TIE, F.xxhash64(KEY, *content)).drop(KEY)
-    ordered = tied.orderBy(GRAY, TIE).withColumn(PLACE, F.monotonically_increasing_id()).drop(GRAY, TIE)
-    frame = _ranked(workspace.store(ordered, "sorted"))
-    return Records(frame, universe, rows, dropped, empty, duplicates)
+    return Records(ranked(tied, [GRAY, TIE], workspace), universe, rows, dropped, empty, duplicates)
 
 
 def refuse_labels(records: Records, settings: Settings) -> None:
@@ -114,18 +112,6 @@ def in_blocks(records: Records, settings: Settings, workspace: Workspace) -> Dat
 def plain_items(name: str) -> Column:
     """The items as plain texts: under a collation two different items would count as one."""
     return F.col(quoted(name)).cast(T.ArrayType(T.StringType()))
-
-
-def refuse_several_rows(df: DataFrame, person: str) -> None:
-    """Raise unless every person has one row: a row is what is hidden among k. Cost: one shuffle of the persons."""
-    who = F.col(quoted(person))
-    found = df.groupBy(who).count().agg(F.count_if(who.isNull() | (F.col("count") > 1))).collect()[0][0]
-    if found:
-        raise DataError(
-            f"columns.person {person}: {found:,} persons have several rows, or rows have no person. Combine each person's "
-            "rows into one.",
-            persons=int(found),
-        )
 
 
 def _checked(df: DataFrame, items: str, nulls: str) -> tuple[int, int, int, int]:
@@ -174,47 +160,15 @@ def _coding(universe: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Ite
             numbers = np.asarray(pc.index_in(lists.flatten(), value_set=known)).astype(np.int32)
             row = np.repeat(np.arange(batch.num_rows), np.diff(offsets))
             codes = numbers[np.lexsort((numbers, row))]
-            arrays = [*batch.columns, _lists(offsets, codes), gray_keys(offsets, codes, last)]
+            arrays = [*batch.columns, number_lists(offsets, codes), number_lists(*gray_keys(offsets, codes, last))]
             yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, CODES, GRAY])
 
     return work
 
 
-def gray_keys(offsets: Ints, codes: Codes, last: int) -> Any:
-    """Per record the positions with alternating signs and an end mark: ascending, they are in the order of Gray codes."""
-    size = np.diff(offsets)
-    longer = offsets + np.arange(offsets.size)
-    keys = np.empty(longer[-1], dtype=np.int32)
-    place = np.arange(codes.size) - np.repeat(offsets[:-1], size)
-    keys[np.arange(codes.size) + np.repeat(np.arange(size.size), size)] = np.where(place % 2, codes + 1, -(codes + 1))
-    keys[longer[1:] - 1] = np.where(size % 2, last, -last)
-    return _lists(longer, keys)
-
-
-def _lists(offsets: Ints, values: Codes) -> Any:
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
-
-
 def _coded_schema(sets: DataFrame) -> T.StructType:
     numbers = T.ArrayType(T.IntegerType())
     return T.StructType([*sets.schema.fields, T.StructField(CODES, numbers), T.StructField(GRAY, numbers)])
-
-
-def _ranked(stored: DataFrame) -> DataFrame:
-    """LINK from the place in a sorted partition and the rows of the partitions before it."""
-    part = F.shiftright(PLACE, PARTITION_BITS)
-    sizes = stored.groupBy(part.alias("part")).count().orderBy("part").toArrow()
-    counts = sizes.column("count").to_numpy()
-    before = sizes.select(["part"]).append_column("before", pa.array(np.cumsum(counts) - counts, pa.int64()))
-    offsets = stored.sparkSession.createDataFrame(before)
-    joined = stored.withColumn("part", part).join(F.broadcast(offsets), "part")
-    rank = F.col("before") + F.col(PLACE).bitwiseAND(F.lit(2**PARTITION_BITS - 1))
-    return joined.withColumn(LINK, rank).drop("part", "before", PLACE)
-
-
-def as_expected(table: pa.Table, schema: T.StructType) -> pa.Table:
-    """In the types that Spark takes back: a timestamp comes in the session's time zone and must return in UTC."""
-    return table.select(schema.names).cast(to_arrow_schema(schema))
 
 
 def _blocked(records: Records, settings: Settings, chunks: int) -> DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from anon_spark.columns import (
     BASE,
@@ -27,11 +29,13 @@ from anon_spark.columns import (
 )
 from anon_spark.errors import DataError, LimitExceeded
 from anon_spark.families.set_valued.block import Settings, arrange, draw
-from anon_spark.families.set_valued.records import BEGINS, CODES, LABEL, VALUE, Records, as_expected
+from anon_spark.families.set_valued.records import BEGINS, CODES, LABEL, VALUE, Records
 from anon_spark.kernels.bitmaps import Words, items_of, sets_of
-from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.graphs import Graph, flips_by_edge
-from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.blocks import joined_blocks, numbers_in
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of, number_lists
 
 SLOTS = PREFIX + "slots"  # of the original at this rank: its slots, by round
 TAKEN = PREFIX + "taken"  # the round that is published
@@ -39,11 +43,7 @@ KIND = PREFIX + "kind"  # which order the block has
 SIZE = PREFIX + "size"  # items of the original
 FLIPS = PREFIX + "flips"  # in which it differs from the bases of its slots, added up
 STEPS = PREFIX + "steps"  # of the walk, on the first row of a block
-MOST_TASKS = 1_000
-MOST_BLOCKS = 10_000_000
 BLOCK_MAX = 100_000  # records of a block: its distances are all pairs
-
-Task = Callable[[pa.Table], pa.Table]
 
 
 def recode_blocks(
@@ -51,16 +51,23 @@ def recode_blocks(
 ) -> DataFrame:
     """One row per rank of each block: its original (LINK, SLOTS, TAKEN, PART) and its slot (SLOT and what is published).
 
-    A block whose labels cannot be spaced is merged with a neighbour and tried again, up to BLOCK_MAX records.
+    A block whose labels cannot be spaced is merged with a neighbour and tried again, up to BLOCK_MAX records; with
+    `truth: shift` the second time its records may be taken by their labels alone.
     Cost: one shuffle, one task call per block.
     """
     while True:
         _refuse_large(blocked)
-        stored = workspace.store(_by_block(blocked, _recode(records, settings, key), _schema(records)), "slots")
+        stored = workspace.store(in_groups(blocked, BLOCK, _recode(records, settings, key), _schema(records)), "slots")
         failed = stored.where(F.col(SLOT).isNull()).select(BLOCK)
         if failed.isEmpty():
             return stored
-        blocked = workspace.store(_merged(blocked, failed), "merged-blocks")
+        numbers = numbers_in(blocked, BLOCK)
+        if len(numbers) > 1:
+            joined = joined_blocks(blocked, BLOCK, numbers, set(numbers_in(failed, BLOCK)))
+            blocked = workspace.store(joined, "merged-blocks")
+        elif settings.strides or not settings.shifts:
+            raise DataError("The sensitive values are too few, or too often the same, to be spread. Lower l.")
+        settings = replace(settings, strides=settings.shifts)
 
 
 def _refuse_large(blocked: DataFrame) -> None:
@@ -88,24 +95,17 @@ def drawn_again(slots: DataFrame, settings: Settings, keys: Sequence[str]) -> Da
 
     def work(table: pa.Table) -> pa.Table:
         table = table.sort_by(SLOT)
-        block = table.column(BLOCK)[0].as_py()
-        lists: Any = table.column(SLOTS).combine_chunks()
-        graph = Graph(_offsets(lists), lists.flatten().to_numpy().astype(np.int32), _array(table, PART, np.int32))
+        block, kind = table.column(BLOCK)[0].as_py(), table.column(KIND)[0].as_py()
+        graph = Graph(*lists_of(table, SLOTS), _array(table, PART, np.int32))
         links, parts = table.column(LINK), []
         for number, key in enumerate(keys):
-            own = draw(graph, settings, key, block).slots
+            own = draw(graph, settings, key, block, kind).slots
             columns = [links, pa.array([block] * own.size), pa.array(own, pa.int32()), pa.array([number] * own.size, pa.int32())]
             parts.append(pa.Table.from_arrays(columns, names=[LINK, BLOCK, SLOT, DRAW]))
         return pa.concat_tables(parts)
 
-    needed = slots.select(LINK, BLOCK, SLOT, SLOTS, PART)
-    return _by_block(needed, work, f"{LINK} long, {BLOCK} long, {SLOT} int, {DRAW} int")
-
-
-def _by_block(frame: DataFrame, work: Task, schema: Any) -> DataFrame:
-    """One call per block. The number of partitions is stated: Spark would put laborious blocks into one task."""
-    blocks = frame.select(F.approx_count_distinct(BLOCK)).collect()[0][0]
-    return frame.repartition(int(min(max(blocks, 1), MOST_TASKS)), BLOCK).groupBy(BLOCK).applyInArrow(work, schema)
+    needed = slots.select(LINK, BLOCK, SLOT, SLOTS, PART, KIND)
+    return in_groups(needed, BLOCK, work, f"{LINK} long, {BLOCK} long, {SLOT} int, {DRAW} int")
 
 
 def _recode(records: Records, settings: Settings, key: str) -> Task:
@@ -115,16 +115,17 @@ def _recode(records: Records, settings: Settings, key: str) -> Task:
     def work(table: pa.Table) -> pa.Table:
         table = table.sort_by(LINK)
         block = table.column(BLOCK)[0].as_py()
-        lists: Any = table.column(CODES).combine_chunks()
-        sets = sets_of(_offsets(lists), lists.flatten().to_numpy().astype(np.int64))
+        offsets, codes = lists_of(table, CODES)
+        sets = sets_of(offsets, codes.astype(np.int64))
         labels = None
         if settings.l is not None:
             labels = np.unique(table.column(LABEL).to_numpy(), return_inverse=True)[1].astype(np.int32)
         arranged = arrange(sets, np.flatnonzero(_array(table, BEGINS, bool)), labels, settings, key, block)
         if arranged is None:
-            return pa.Table.from_pydict({name: [block if name == BLOCK else None] for name in schema.names}, _arrow(schema))
+            nothing = {name: [block if name == BLOCK else None] for name in schema.names}
+            return pa.Table.from_pydict(nothing, to_arrow_schema(schema))
         graph, fields, ringed = arranged.graph, arranged.fields, arranged.sets
-        found = draw(graph, settings, key, block)
+        found = draw(graph, settings, key, block, arranged.kind)
         by_round = np.lexsort((found.rounds, np.repeat(np.arange(graph.part.size), np.diff(graph.offsets))))
         flipped = flips_by_edge(ringed, graph, fields.base)
         holder = np.empty(found.slots.size, dtype=np.int64)
@@ -136,7 +137,7 @@ def _recode(records: Records, settings: Settings, key: str) -> Task:
             BLOCK: np.full(holder.size, block, dtype=np.int64),
             SLOT: np.arange(holder.size, dtype=np.int32),
             PART: graph.part,
-            SLOTS: _lists(graph.offsets, graph.slots[by_round]),
+            SLOTS: number_lists(graph.offsets, graph.slots[by_round]),
             TAKEN: found.chosen[graph.part].astype(np.int32),
             KIND: [arranged.kind] * holder.size,
             SIZE: np.diff(ringed.offsets).astype(np.int32),
@@ -165,45 +166,8 @@ def _schema(records: Records) -> T.StructType:
     return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
 
 
-def _merged(blocked: DataFrame, failed: DataFrame) -> DataFrame:
-    """Blocks that failed, each with the next one (the last with the one before). Fewer blocks each time, so this ends."""
-    numbers = _numbers(blocked.select(BLOCK).distinct())
-    if len(numbers) < 2:
-        raise DataError("The sensitive values are too few, or too often the same, to be spread. Lower l.")
-    targets = merged_with(numbers, set(_numbers(failed)))
-    table = pa.table({BLOCK: pa.array(numbers, pa.int64()), "target": pa.array(targets, pa.int64())})
-    joined = blocked.join(F.broadcast(blocked.sparkSession.createDataFrame(table)), BLOCK)
-    return joined.withColumn(BLOCK, F.col("target")).select(*blocked.columns)
-
-
-def merged_with(numbers: Sequence[int], failed: set[int]) -> list[int]:
-    """The block that each one joins: a failed block takes in the next one, whether that failed or not."""
-    targets: list[int] = []
-    takes_in = False
-    for number in numbers:
-        targets.append(targets[-1] if takes_in else number)
-        takes_in = not takes_in and number in failed
-    if takes_in:  # the last one failed and has no next
-        targets[-1] = targets[-2]
-    return targets
-
-
-def _numbers(blocks: DataFrame) -> list[int]:
-    return sorted(map(int, collect_small(blocks, MOST_BLOCKS, "Blocks").column(0).to_numpy()))
-
-
-def _offsets(lists: Any) -> Ints:
-    offsets: Ints = np.asarray(lists.offsets).astype(np.int64)
-    offsets -= offsets[0]
-    return offsets
-
-
 def _array(table: pa.Table, name: str, kind: Any) -> Any:
     return np.asarray(table.column(name)).astype(kind)
-
-
-def _lists(offsets: Ints, values: Codes) -> Any:
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
 
 
 def _items(bitmaps: Words, codes: Ints, universe: Any) -> Any:
@@ -216,9 +180,3 @@ def _items(bitmaps: Words, codes: Ints, universe: Any) -> Any:
     row = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     keys = np.sort(row * by_name.size + place[items])  # by row, then by name
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), names.take(pa.array(by_name[keys % max(1, by_name.size)])))
-
-
-def _arrow(schema: T.StructType) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema)
