@@ -12,14 +12,29 @@ if TYPE_CHECKING:
     from anon_spark.audit import Verdict, verify
     from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
     from anon_spark.families.mst import MstAnonymizer, MstRecoding
+    from anon_spark.families.relational_transaction import (
+        RelationalTransactionAnonymizer,
+        RelationalTransactionRecoding,
+    )
     from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
-    from anon_spark.model.guarantee import KAnonymity, LDiversity, NonreciprocalAnonymity, NonreciprocalDiversity
+    from anon_spark.model.guarantee import (
+        KAnonymity,
+        KKmAnonymity,
+        KLmDiversity,
+        LDiversity,
+        NonreciprocalAnonymity,
+        NonreciprocalDiversity,
+    )
     from anon_spark.model.hierarchy import Hierarchy
+    from anon_spark.model.ranges import FreeRange
     from anon_spark.primitives.recoding import Recoding
 
 _HOMES = {
+    "FreeRange": "anon_spark.model.ranges",
     "Hierarchy": "anon_spark.model.hierarchy",
     "KAnonymity": "anon_spark.model.guarantee",
+    "KKmAnonymity": "anon_spark.model.guarantee",
+    "KLmDiversity": "anon_spark.model.guarantee",
     "LDiversity": "anon_spark.model.guarantee",
     "LatticeAnonymizer": "anon_spark.families.lattice",
     "LatticeRecoding": "anon_spark.families.lattice",
@@ -28,6 +43,8 @@ _HOMES = {
     "NonreciprocalAnonymity": "anon_spark.model.guarantee",
     "NonreciprocalDiversity": "anon_spark.model.guarantee",
     "Recoding": "anon_spark.primitives.recoding",
+    "RelationalTransactionAnonymizer": "anon_spark.families.relational_transaction",
+    "RelationalTransactionRecoding": "anon_spark.families.relational_transaction",
     "SetValuedAnonymizer": "anon_spark.families.set_valued",
     "SetValuedRecoding": "anon_spark.families.set_valued",
     "Verdict": "anon_spark.audit",
@@ -35,8 +52,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "FreeRange",
     "Hierarchy",
     "KAnonymity",
+    "KKmAnonymity",
+    "KLmDiversity",
     "LDiversity",
     "LatticeAnonymizer",
     "LatticeRecoding",
@@ -45,6 +65,8 @@ __all__ = [
     "NonreciprocalAnonymity",
     "NonreciprocalDiversity",
     "Recoding",
+    "RelationalTransactionAnonymizer",
+    "RelationalTransactionRecoding",
     "SetValuedAnonymizer",
     "SetValuedRecoding",
     "Verdict",

@@ -14,6 +14,7 @@ from anon_spark.model.progress import Progress
 from anon_spark.report import RunReport
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.census import census, census_hierarchies
+from anon_spark.samples.patients import patients, patients_hierarchies
 from pipelines.preparation import prepare
 from pipelines.run import run
 
@@ -49,26 +50,46 @@ privacy: %(privacy)s
 set_valued: {order: gray_tsp}
 output: {table: ./%(release)s, runs: ./runs, report: %(page)s}
 """
-JOBS = {"lattice": JOB, "mst": JOB, "set_valued": BASKETS_JOB}
+PATIENTS_JOB = """\
+# Written by `anon-spark demo`; conf/relational_transaction.yaml in the repository explains every key.
+anon_spark: 1
+family: %(family)s
+input: {table: ./patients}
+columns:
+  person: person_id
+  identifiers: [name]
+  quasi_identifiers:
+    birth_year: {domain: [1920, 2005]}
+    education: {}
+    income: {}
+    race: {levels: hierarchies/patients_race.csv}
+  transactions: [diagnoses]
+  sensitive_items: {diagnoses: ["042", "295", "303"]}
+privacy: %(privacy)s
+output: {table: ./%(release)s, runs: ./runs, report: %(page)s}
+"""
+JOBS = {"lattice": JOB, "mst": JOB, "relational_transaction": PATIENTS_JOB, "set_valued": BASKETS_JOB}
 SETTINGS = {
     "lattice": {"privacy": "{k: 10, suppression: 0.01}", "release": "census_release", "page": "census.html"},
     "mst": {"privacy": "{k: 10, l: 2}", "release": "census_local", "page": "census_local.html"},
+    "relational_transaction": {"privacy": "{k: 10, m: 2, l: 3}", "release": "patients_release", "page": "patients.html"},
     "set_valued": {"privacy": "{k: 5}", "release": "baskets_release", "page": "baskets.html"},
 }
 
 SHOWN_POINTS = 12
 SHOWN_ROWS = 8
 SHOWN_WIDTH = 44  # of a list of items
-ROWS_PER_BASKET, FEWEST_BASKETS = 5, 500  # the basket table is a fifth of the census
+ROWS_PER_BASKET, FEWEST_BASKETS = 5, 500  # the tables of baskets and patients are a fifth of the census
 
 
 def make_samples(spark: SparkSession, folder: Path, rows: int) -> None:
-    """Write what the demonstrations read: a synthetic census and its level tables, and synthetic baskets."""
+    """Write what the demonstrations read: a synthetic census, patients and baskets, and their level tables."""
     folder.mkdir(parents=True, exist_ok=True)
-    samples = {"census": census(spark, rows), "baskets": baskets(spark, max(FEWEST_BASKETS, rows // ROWS_PER_BASKET))}
+    fewer = max(FEWEST_BASKETS, rows // ROWS_PER_BASKET)
+    samples = {"census": census(spark, rows), "patients": patients(spark, fewer), "baskets": baskets(spark, fewer)}
     for name, sample in samples.items():
         sample.write.format("delta").mode("overwrite").save(str(folder.absolute() / name))
-    write_level_tables(folder / "hierarchies", census_hierarchies())
+    write_level_tables(folder / "hierarchies", census_hierarchies() | {"patients_race": patients_hierarchies()["race"]})
 
 
 def lattice_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
@@ -86,6 +107,13 @@ def mst_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> st
     return "\n".join(lines)
 
 
+def relational_transaction_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
+    """Synthetic patients: values and up to two diagnoses known lead to 10 rows, none of them sure of a sensitive diagnosis."""
+    report, shown = _release(spark, folder, "relational_transaction", progress)
+    lines = [_losses(report), "", "Some rows of the release:", shown, "", _end(report, folder, "relational_transaction")]
+    return "\n".join(lines)
+
+
 def set_valued_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
     """Synthetic baskets with a sensitive column: which row is whose is hidden among 5, the items are not."""
     report, shown = _release(spark, folder, "set_valued", progress)
@@ -96,6 +124,7 @@ def set_valued_demo(spark: SparkSession, folder: Path, progress: Progress | None
 DEMONSTRATIONS: Mapping[str, Callable[[SparkSession, Path, Progress | None], str]] = {
     "lattice": lattice_demo,
     "mst": mst_demo,
+    "relational_transaction": relational_transaction_demo,
     "set_valued": set_valued_demo,
 }
 
@@ -107,7 +136,7 @@ def _release(spark: SparkSession, folder: Path, family: str, progress: Progress 
     job = load_job(job_file)
     report = run(prepare(job, spark), progress)
     release = spark.read.format("delta").load(job.output.table).limit(SHOWN_ROWS).toPandas()
-    return report, release.to_string(index=False, formatters=dict.fromkeys(("base", "uncertain"), _items))
+    return report, release.to_string(index=False, formatters=FORMATTERS)
 
 
 def write_level_tables(folder: Path, hierarchies: Mapping[str, Hierarchy]) -> None:
@@ -145,6 +174,21 @@ def _measures(report: RunReport) -> str:
     )
 
 
+def _losses(report: RunReport) -> str:
+    """What values and items lost, and what knowledge finds."""
+    facts = report.facts
+    measures, attacks = facts["measures"], list(facts["risk"]["knowledge_attack"].values())
+    known, every = attacks[0], attacks[-1]
+    return "\n".join(
+        [
+            f"{measures['clusters']:,} clusters of {measures['smallest']:,} to {measures['largest']:,} records.",
+            f"Loss of values {measures['ncp']:.4f} (allowed: {facts['delta']}), of items {measures['ul']:.4f}; from 0 to 1.",
+            f"Who knows all values and {known['items']} diagnoses picks the right row with {known['worst']:.4f} at most.",
+            f"Who knows all diagnoses is outside the guarantee: {every['worst']:.4f} at most, {every['success']:.4f} on average.",
+        ]
+    )
+
+
 def _counts(report: RunReport) -> str:
     """What the release is worth, and what an attacker gains."""
     facts = report.facts
@@ -162,10 +206,21 @@ def _counts(report: RunReport) -> str:
     )
 
 
-def _items(items: Sequence[str]) -> str:
-    """A list of items on one short line."""
-    text = ", ".join(items)
+def _items(items: Sequence[str] | Sequence[Sequence[str]]) -> str:
+    """A list of items, or of generalized ones, on one short line."""
+    text = ", ".join(item if isinstance(item, str) else f"({' '.join(item)})" for item in items)
     return text if len(text) <= SHOWN_WIDTH else text[: SHOWN_WIDTH - 1] + "…"
+
+
+def _range(ends: Mapping[str, object]) -> str:
+    """The range of a number."""
+    return str(ends["lo"]) if ends["lo"] == ends["hi"] else f"{ends['lo']}–{ends['hi']}"
+
+
+FORMATTERS: dict[str | int, Callable[..., str]] = {
+    **dict.fromkeys(("base", "uncertain", "diagnoses", "diagnoses_sensitive"), _items),
+    **dict.fromkeys(("birth_year", "education", "income"), _range),
+}
 
 
 def _end(report: RunReport, folder: Path, family: str) -> str:

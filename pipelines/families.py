@@ -8,16 +8,18 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.audit import RowAccount, Verdict
-from anon_spark.config import JobSpec, LatticeJob, MstJob, SetValuedJob
+from anon_spark.config import JobSpec, LatticeJob, MstJob, RelationalTransactionJob, SetValuedJob
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from pipelines.lattice import LatticePipeline
 from pipelines.mst import MstPipeline
+from pipelines.relational_transaction import RelationalTransactionPipeline
 from pipelines.set_valued import SetValuedPipeline
 
-RANDOMIZED = frozenset({"set_valued"})  # families whose releases hang on a secret draw, which is made once per table
+# families whose releases hang on a secret draw, which is made once per table
+RANDOMIZED = frozenset({"relational_transaction", "set_valued"})
 
 
 class Guarantee(Protocol):
@@ -68,6 +70,8 @@ def pipeline_of(job: JobSpec, spark: SparkSession | None) -> FamilyPipeline:
         return LatticePipeline.of(job, spark)
     if isinstance(job, MstJob):
         return MstPipeline.of(job, spark)
+    if isinstance(job, RelationalTransactionJob):
+        return RelationalTransactionPipeline.of(job, spark)
     if isinstance(job, SetValuedJob):
         return SetValuedPipeline(job)
     raise ConfigurationError(f"family {job.family} is not in this version.")

@@ -24,10 +24,9 @@ from anon_spark.audit import (
 from anon_spark.columns import PERSON, quoted
 from anon_spark.config import MstJob
 from anon_spark.families.mst import MstAnonymizer, MstRecoding
-from anon_spark.families.mst.anonymizer import refuse_ambiguous
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import DiverseAnonymity, KAnonymity, LDiversity
-from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section, mst_sections

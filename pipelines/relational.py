@@ -46,7 +46,7 @@ class RelationalPipeline:
         require_columns(df, named)
         with_keys(df, self.hierarchies)  # refuses types that have no hierarchy
         for name in (*columns.sensitive, *columns.keep):
-            if _without_order(df.schema[name].dataType):
+            if without_order(df.schema[name].dataType):
                 raise ConfigurationError(
                     f"Column {name}: a map or variant cannot be published, because it has no order to shuffle by. "
                     "Turn it into an array or a text, or leave it out."
@@ -109,10 +109,10 @@ class RelationalPipeline:
         return [*self.job.columns.sensitive, *self.job.columns.keep]
 
 
-def _without_order(kind: DataType) -> bool:
+def without_order(kind: DataType) -> bool:
     """Whether a type holds a map or a variant somewhere: Spark hashes neither."""
     if isinstance(kind, ArrayType):
-        return _without_order(kind.elementType)
+        return without_order(kind.elementType)
     if isinstance(kind, StructType):
-        return any(_without_order(part.dataType) for part in kind.fields)
+        return any(without_order(part.dataType) for part in kind.fields)
     return isinstance(kind, (MapType, VariantType))

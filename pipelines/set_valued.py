@@ -38,7 +38,7 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 from anon_spark.report import Section, set_valued_sections
 from anon_spark.risk import reconstruction, relink_attack
-from pipelines.relational import _without_order
+from pipelines.relational import without_order
 
 LINK_ATTACK = "link attack"
 DRAWS, BLOCKS = 256, 4  # of the simulated link attack
@@ -77,7 +77,7 @@ class SetValuedPipeline:
         if not (isinstance(kind, ArrayType) and isinstance(kind.elementType, StringType)):
             raise ConfigurationError(f"columns.items {columns.items} is {kind.simpleString()}: give a column of array<string>.")
         for name in columns.sensitive:
-            if _without_order(df.schema[name].dataType):
+            if without_order(df.schema[name].dataType):
                 raise ConfigurationError(f"Column {name}: a map or variant cannot be published. Turn it into a text.")
 
     def estimate(self, df: DataFrame) -> dict[str, int]:

@@ -13,18 +13,22 @@ from anon_spark.audit.classes import published_classes
 from anon_spark.audit.compatibility import verify_nr_compat
 from anon_spark.audit.dependencies import Dependency, find_dependencies
 from anon_spark.audit.hygiene import verify_columns, verify_order
+from anon_spark.audit.itemset_support import verify_kkm, verify_klm
 from anon_spark.audit.k_anonymity import verify_k_anonymity
 from anon_spark.audit.l_diversity import verify_l_diversity
 from anon_spark.audit.local_recoding import assignment_columns, verify_covered, verify_local_recoding
 from anon_spark.audit.nonreciprocal import verify_compatible, verify_fields, verify_graph, verify_labels
 from anon_spark.audit.persons import verify_one_row_each
+from anon_spark.audit.transactions import verify_transactions, verify_transactions_covered
 from anon_spark.audit.truthfulness import verify_recoding
 from anon_spark.audit.verdict import Verdict, combined
 from anon_spark.errors import ConfigurationError
-from anon_spark.model.guarantee import KAnonymity, LDiversity
+from anon_spark.model.guarantee import KAnonymity, KKmAnonymity, KLmDiversity, LDiversity
+
+Verifiable = KAnonymity | LDiversity | KKmAnonymity | KLmDiversity
 
 
-def verify(release: DataFrame, *guarantees: KAnonymity | LDiversity) -> Verdict:
+def verify(release: DataFrame, *guarantees: Verifiable) -> Verdict:
     """Whether a release keeps all the guarantees; `verify(...).require()` raises when it does not.
 
     Guarantee: decided from the published values alone. Cost: that of each guarantee's verifier.
@@ -34,12 +38,19 @@ def verify(release: DataFrame, *guarantees: KAnonymity | LDiversity) -> Verdict:
     return combined(*(_verdict(release, guarantee) for guarantee in guarantees))
 
 
-def _verdict(release: DataFrame, guarantee: KAnonymity | LDiversity) -> Verdict:
+def _verdict(release: DataFrame, guarantee: Verifiable) -> Verdict:
     if isinstance(guarantee, KAnonymity):
         return verify_k_anonymity(release, guarantee.columns, guarantee.k, guarantee.person)
     if isinstance(guarantee, LDiversity):
         return verify_l_diversity(release, guarantee.columns, guarantee.sensitive, guarantee.l)
-    raise ConfigurationError(f"No verifier for {type(guarantee).__name__}. Known guarantees: KAnonymity, LDiversity.")
+    if isinstance(guarantee, KKmAnonymity):
+        return verify_kkm(release, guarantee.columns, guarantee.items, guarantee.k, guarantee.m)
+    if isinstance(guarantee, KLmDiversity):
+        known = (guarantee.columns, guarantee.items, guarantee.sensitive)
+        return verify_klm(release, *known, guarantee.k, guarantee.l, guarantee.m)
+    raise ConfigurationError(
+        f"No verifier for {type(guarantee).__name__}. Known guarantees: KAnonymity, LDiversity, KKmAnonymity, KLmDiversity."
+    )
 
 
 __all__ = [
@@ -56,6 +67,8 @@ __all__ = [
     "verify_fields",
     "verify_graph",
     "verify_k_anonymity",
+    "verify_kkm",
+    "verify_klm",
     "verify_l_diversity",
     "verify_labels",
     "verify_local_recoding",
@@ -64,4 +77,6 @@ __all__ = [
     "verify_order",
     "verify_recoding",
     "verify_rows",
+    "verify_transactions",
+    "verify_transactions_covered",
 ]

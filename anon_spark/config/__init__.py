@@ -14,6 +14,14 @@ from anon_spark.config.lattice import ChooseSpec, LatticeJob, LatticeSpec
 from anon_spark.config.loading import FAMILIES, config_hash, known_keys, load_job, parse_job
 from anon_spark.config.locations import is_path, is_uri, relation, resolve_file, resolve_table
 from anon_spark.config.mst import MstJob, MstPrivacySpec, MstSpec
+from anon_spark.config.relational_transaction import (
+    ItemsSpec,
+    RelationalSpec,
+    RelationalTransactionColumnsSpec,
+    RelationalTransactionJob,
+    RelationalTransactionPrivacySpec,
+    RelationalTransactionSpec,
+)
 from anon_spark.config.set_valued import SetValuedColumnsSpec, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec
 
 __all__ = [
@@ -25,6 +33,7 @@ __all__ = [
     "HierarchySpec",
     "InputSpec",
     "IntervalsSpec",
+    "ItemsSpec",
     "JobSpec",
     "LatticeJob",
     "LatticeSpec",
@@ -35,6 +44,11 @@ __all__ = [
     "MstSpec",
     "OutputSpec",
     "PrivacySpec",
+    "RelationalSpec",
+    "RelationalTransactionColumnsSpec",
+    "RelationalTransactionJob",
+    "RelationalTransactionPrivacySpec",
+    "RelationalTransactionSpec",
     "RolesSpec",
     "SetValuedColumnsSpec",
     "SetValuedJob",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from posixpath import splitext
@@ -175,6 +175,12 @@ class JobSpec(Spec):
             yield from ((role, name) for name in texts(raw, "columns", role))
 
     @classmethod
+    def hierarchies(cls, raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+        """(key, section) of every hierarchy an unchecked job names; a family with others extends it."""
+        for name, hierarchy in section(raw, "columns", "quasi_identifiers").items():
+            yield f"columns.quasi_identifiers.{name}", hierarchy
+
+    @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
         """What is wrong between keys. Reads the unchecked job, so that it also reports beside other faults."""
         seen: dict[str, str] = {}
@@ -186,7 +192,7 @@ class JobSpec(Spec):
             names = [name.lower() for other, name in cls.roles(raw) if other == role]
             for name in dict.fromkeys(name for name in names if names.count(name) > 1):
                 yield f"columns.{role}", f"column {name} is named twice"
-        yield from _touching(raw, base)
+        yield from _touching(raw, base, cls.hierarchies(raw))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -197,7 +203,9 @@ class JobSpec(Spec):
         return self
 
 
-def _touching(raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
+def _touching(
+    raw: Mapping[str, Any], base: Path | None, hierarchies: Iterable[tuple[str, object]]
+) -> Iterator[Problem]:
     """Places of an unchecked job that are the same or one inside the other."""
     here = base or Path.cwd()
     written = [(f"output.{key}", resolve_table(place, here))
@@ -208,11 +216,11 @@ def _touching(raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
     if work := text(raw, "work"):
         written += [("work", resolve_file(work, here))]
     read = [("input.table", resolve_table(place, here))] if (place := text(raw, "input", "table")) else []
-    for name, hierarchy in section(raw, "columns", "quasi_identifiers").items():
+    for where, hierarchy in hierarchies:
         for key in ("levels", "edges"):
             if place := text(hierarchy, key):
                 resolve = resolve_table if text(hierarchy, "format") else resolve_file
-                read += [(f"columns.quasi_identifiers.{name}.{key}", resolve(place, here))]
+                read += [(f"{where}.{key}", resolve(place, here))]
     yield from collisions(written, read)
     if base:
         folder = str(base)

@@ -16,6 +16,7 @@ from anon_spark.config.keys import keys_of
 from anon_spark.config.lattice import LatticeJob
 from anon_spark.config.mst import MstJob
 from anon_spark.config.problems import problems
+from anon_spark.config.relational_transaction import RelationalTransactionJob
 from anon_spark.config.set_valued import SetValuedJob
 from anon_spark.config.spec import Problem
 from anon_spark.config.yaml_text import parse
@@ -24,6 +25,7 @@ from anon_spark.errors import ConfigurationError, did_you_mean
 FAMILIES: Mapping[str, type[JobSpec]] = {
     "lattice": LatticeJob,
     "mst": MstJob,
+    "relational_transaction": RelationalTransactionJob,
     "set_valued": SetValuedJob,
 }
 """The families of this version: a new one is a module with its job and a line here."""

@@ -20,13 +20,16 @@ Task = Callable[[pa.Table], pa.Table]
 BatchTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def in_groups(frame: DataFrame, by: str, work: Task, schema: T.StructType | str) -> DataFrame:
-    """One call per group. Cost: one shuffle, and one small job before it.
+def in_groups(
+    frame: DataFrame, by: str, work: Task, schema: T.StructType | str, groups: int | None = None
+) -> DataFrame:
+    """One call per group. groups: how many there are, about, where that is known. Cost: one shuffle, and a count if not.
 
     The number of partitions is stated: Spark would put laborious groups into one task because they are small.
     """
-    groups = frame.select(F.approx_count_distinct(by)).collect()[0][0]
-    return frame.repartition(int(min(max(groups, 1), MOST_TASKS)), by).groupBy(by).applyInArrow(work, schema)
+    if groups is None:
+        groups = int(frame.select(F.approx_count_distinct(by)).collect()[0][0])
+    return frame.repartition(min(max(groups, 1), MOST_TASKS), by).groupBy(by).applyInArrow(work, schema)
 
 
 def as_expected(table: pa.Table, schema: T.StructType) -> pa.Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from anon_spark.report.compare import Compared, Comparison
 from anon_spark.report.lattice import lattice_sections
 from anon_spark.report.mst import mst_sections
+from anon_spark.report.relational_transaction import relational_transaction_sections
 from anon_spark.report.run_report import Check, Picture, RunReport, Section, Table, Text
 from anon_spark.report.set_valued import set_valued_sections
 
@@ -23,5 +24,6 @@ __all__ = [
     "Text",
     "lattice_sections",
     "mst_sections",
+    "relational_transaction_sections",
     "set_valued_sections",
 ]

@@ -5,6 +5,7 @@ Measured on the tables themselves with code of its own; nothing here decides whe
 
 from anon_spark.risk.cover import CoverRisk, cover_attack
 from anon_spark.risk.homogeneity import Homogeneity, homogeneity
+from anon_spark.risk.knowledge import KnowledgeRisk, knowledge_attack
 from anon_spark.risk.link import LinkRisk, link_attack
 from anon_spark.risk.reconstruction import Reconstruction, reconstruction
 from anon_spark.risk.relink import RelinkRisk, relink_attack
@@ -13,6 +14,7 @@ from anon_spark.risk.uniqueness import Uniqueness, UniquenessRisk, uniqueness
 __all__ = [
     "CoverRisk",
     "Homogeneity",
+    "KnowledgeRisk",
     "LinkRisk",
     "Reconstruction",
     "RelinkRisk",
@@ -20,6 +22,7 @@ __all__ = [
     "UniquenessRisk",
     "cover_attack",
     "homogeneity",
+    "knowledge_attack",
     "link_attack",
     "reconstruction",
     "relink_attack",

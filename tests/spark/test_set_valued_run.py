@@ -220,7 +220,7 @@ def test_a_plan_counts_and_refuses_what_a_run_would(town: Town) -> None:
     def planned(**changes: Any) -> list[str]:
         return plan(prepare(town.job(**SETS | changes), town.spark)).lines()
 
-    lines = planned(privacy={"k": 2})
+    lines = planned(privacy={"k": 2}, output__table="./another")
     assert "guarantee: nonreciprocal 2-anonymity of basket (definition only)" in lines
     assert "distinct items: 10" in lines and "rows without items: 1" in lines and not any("redraw" in line for line in lines)
     assert "published columns: base, uncertain, max_errors, religion" in lines

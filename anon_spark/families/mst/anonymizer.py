@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import quoted
-from anon_spark.errors import ConfigurationError, DataError, HierarchyError
+from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.mst.assignment import Assignment, assign, sensitive_values
 from anon_spark.families.mst.partition import Merge, Settings
 from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
-from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.lattice import lattice_of
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples
@@ -154,17 +154,3 @@ class MstAnonymizer:
 
     def _named(self) -> list[str]:
         return [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]
-
-
-def refuse_ambiguous(hierarchies: Mapping[str, Hierarchy]) -> None:
-    """Labels of several levels stand side by side in a release: one that means two sets of values cannot be read."""
-    found = {name: hierarchy.ambiguous_labels() for name, hierarchy in hierarchies.items()}
-    listed = [
-        f"{name}: {labels} on levels {low} and {high}" for name, pairs in found.items() for low, high, labels in pairs
-    ]
-    if listed:
-        raise HierarchyError(
-            f"Labels stand for different sets of values on two levels ({'; '.join(listed)}). Local recoding publishes "
-            "several levels side by side: give them different names.",
-            ambiguous=len(listed),
-        )

@@ -4,8 +4,18 @@ Every leaf is `height` levels below the one root '*' (shallow leaves repeat a la
 (level, code); labels are only what is shown and published. No Spark here.
 """
 
+from anon_spark.model.hierarchy.ambiguity import refuse_ambiguous
 from anon_spark.model.hierarchy.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.rules import DateRule, MaskRule, Rule
 from anon_spark.model.hierarchy.values import BinGrid, calendar_day, canonical_number
 
-__all__ = ["BinGrid", "DateRule", "Hierarchy", "MaskRule", "Rule", "calendar_day", "canonical_number"]
+__all__ = [
+    "BinGrid",
+    "DateRule",
+    "Hierarchy",
+    "MaskRule",
+    "Rule",
+    "calendar_day",
+    "canonical_number",
+    "refuse_ambiguous",
+]

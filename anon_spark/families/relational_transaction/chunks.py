@@ -1,0 +1,171 @@
+"""Large tables in chunks that a task can cut into blocks: halves along the attribute that tells most, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import LINK, PREFIX
+from anon_spark.families.relational_transaction.records import Attributes, Floats, Records
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.relation import own_penalties
+from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.tasks import number_lists
+
+CHUNK = PREFIX + "chunk"  # as in a binary heap: the halves of chunk c are 2 c and 2 c + 1
+CHUNK_RECORDS = 2**18
+BUCKETS = 1_024  # of a number between the least and the greatest of its chunk
+MOST_CHUNKS = 1_000_000
+MOST_DEPTH = 40
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: every second record."""
+
+    attribute: int
+    border: float
+
+
+def in_chunks(records: Records, least: int, workspace: Workspace) -> DataFrame:
+    """The records with CHUNK; each has at most CHUNK_RECORDS of them.
+
+    A number is cut at a border of its buckets, a category between children of the chunk's node, where the halves are most
+    alike in size; the attribute is that whose own penalty falls most. Halves have at least `least` records.
+    Guarantee: depends on the values alone, never on partitions. Cost: two jobs and a rewrite for each doubling of the table
+    beyond CHUNK_RECORDS; none for smaller tables.
+    """
+    frame = records.narrow.withColumn(CHUNK, F.lit(1).cast("long"))
+    if records.rows <= CHUNK_RECORDS:
+        return frame
+    while True:
+        ranges = _ranges(frame, records.attributes)
+        if not ranges:
+            return frame
+        cuts = _cuts(frame, records.attributes, ranges, least)
+        frame = workspace.store(_halved(frame, records.attributes, cuts), "chunks")
+
+
+def chunk_order(chunk: int) -> int:
+    """A number by which chunks stand as they were cut: halves beside each other."""
+    depth = chunk.bit_length() - 1
+    return (chunk - (1 << depth)) << (MOST_DEPTH - depth)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A chunk that is too large: its records, and the least and greatest value of each attribute."""
+
+    rows: int
+    lo: Floats
+    hi: Floats
+
+
+def _ranges(frame: DataFrame, attributes: Attributes) -> dict[int, Span]:
+    bounds = [F.min(name) for name in attributes.columns] + [F.max(name) for name in attributes.columns]
+    sized = frame.groupBy(CHUNK).agg(F.count(F.lit(1)).alias("rows"), *bounds).where(F.col("rows") > CHUNK_RECORDS)
+    found, count = collect_small(sized, MOST_CHUNKS, "Chunks"), len(attributes.names)
+    rows = zip(*(column.to_pylist() for column in found.columns), strict=True)
+    return {row[0]: Span(row[1], np.array(row[2 : 2 + count]), np.array(row[2 + count :])) for row in rows}
+
+
+def _borders(attributes: Attributes, span: Span, at: int) -> Floats:
+    """Where buckets of an attribute begin, the first of them at its least value."""
+    lo, hi = float(span.lo[at]), float(span.hi[at])
+    hierarchy, leaf_at = attributes.hierarchies[at], attributes.leaf_at[at]
+    if hierarchy is None or leaf_at is None:
+        return np.linspace(lo, hi, BUCKETS, endpoint=False) if hi > lo else np.array([lo])
+    codes = hierarchy.codes[:, leaf_at[int(lo) : int(hi) + 1]]  # level × position
+    level = int(np.flatnonzero((codes == codes[:, :1]).all(axis=1))[0])
+    if level == 0:
+        return np.array([lo])
+    return lo + np.flatnonzero(np.diff(codes[level - 1], prepend=-1)).astype(np.float64)
+
+
+def _cuts(frame: DataFrame, attributes: Attributes, ranges: Mapping[int, Span], least: int) -> dict[int, Cut]:
+    """The cut of each large chunk. Cost: one job; buckets × attributes × large chunks reach the driver."""
+    borders = {chunk: [_borders(attributes, span, at) for at in range(len(attributes.names))] for chunk, span in ranges.items()}
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            chunks = np.asarray(batch.column(0))
+            for chunk in np.unique(chunks).tolist():
+                if chunk not in borders:
+                    continue
+                mine = chunks == chunk
+                values = [np.asarray(batch.column(1 + at))[mine] for at in range(len(attributes.names))]
+                counts = [_in_buckets(of, border) for of, border in zip(values, borders[chunk], strict=True)]
+                size = len(counts)
+                columns = [pa.array([chunk] * size), pa.array(range(size), pa.int32()), _rows(counts)]
+                yield pa.RecordBatch.from_arrays(columns, names=[CHUNK, "at", "counts"])
+
+    counted = frame.select(CHUNK, *attributes.columns).mapInArrow(work, f"{CHUNK} long, at int, counts array<int>")
+    summed = (
+        counted.select(CHUNK, "at", F.posexplode("counts").alias("bucket", "rows"))
+        .groupBy(CHUNK, "at", "bucket")
+        .agg(F.sum("rows").alias("rows"))
+    )
+    table = collect_small(summed, MOST_CHUNKS * 10, "Buckets of values")
+    found = {chunk: [np.zeros(border.size, dtype=np.int64) for border in each] for chunk, each in borders.items()}
+    for chunk, at, bucket, rows in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        found[chunk][at][bucket] = rows
+    return {chunk: _best(attributes, ranges[chunk], borders[chunk], found[chunk], least) for chunk in ranges}
+
+
+def _in_buckets(values: Floats, borders: Floats) -> Ints:
+    return np.bincount(np.searchsorted(borders, values, side="right") - 1, minlength=borders.size)
+
+
+def _rows(counts: list[Any]) -> Any:
+    offsets = np.concatenate([[0], np.cumsum([one.size for one in counts])])
+    return number_lists(offsets, np.concatenate(counts).astype(np.int32))
+
+
+def _best(attributes: Attributes, span: Span, borders: list[Floats], counts: list[Ints], least: int) -> Cut:
+    """Of all attributes the one whose own penalty falls most when it is cut nearest to the middle."""
+    best, drop = Cut(-1, 0.0), -1.0
+    for at, (border, rows) in enumerate(zip(borders, counts, strict=True)):
+        below = np.cumsum(rows)[:-1]  # if the upper half begins at border[1:]
+        allowed = np.flatnonzero((below >= least) & (span.rows - below >= least))
+        if not allowed.size:
+            continue
+        place = int(allowed[np.argmin(np.abs(2 * below[allowed] - span.rows))])
+        lo, hi = np.tile(span.lo, (3, 1)), np.tile(span.lo, (3, 1))  # one value each, but for this attribute
+        hi[0, at] = span.hi[at]
+        hi[1, at] = np.nextafter(border[place + 1], -np.inf) if attributes.hierarchies[at] is None else border[place + 1] - 1
+        lo[2, at], hi[2, at] = border[place + 1], span.hi[at]
+        whole, lower, upper = own_penalties(attributes.relation, lo, hi)
+        share = below[place] / span.rows
+        if whole - share * lower - (1 - share) * upper > drop:
+            best, drop = Cut(at, float(border[place + 1])), float(whole - share * lower - (1 - share) * upper)
+    return best
+
+
+def _halved(frame: DataFrame, attributes: Attributes, cuts: Mapping[int, Cut]) -> DataFrame:
+    names = frame.columns
+    values = [names.index(name) for name in attributes.columns]
+    link, chunk_at = names.index(LINK), names.index(CHUNK)
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            chunks = np.asarray(batch.column(chunk_at)).copy()
+            halves = chunks.copy()
+            for chunk in np.unique(chunks).tolist():
+                if chunk in cuts:
+                    mine, cut = chunks == chunk, cuts[chunk]
+                    if cut.attribute < 0:
+                        upper = np.asarray(batch.column(link))[mine] % 2
+                    else:
+                        upper = np.asarray(batch.column(values[cut.attribute]))[mine] >= cut.border
+                    halves[mine] = 2 * chunk + upper
+            columns = [*batch.columns]
+            columns[chunk_at] = pa.array(halves)
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    return frame.mapInArrow(work, frame.schema)

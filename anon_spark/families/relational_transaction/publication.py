@@ -1,0 +1,120 @@
+"""Clusters in tasks: what each record of a cluster is published as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from anon_spark.columns import CLUSTER, LINK, PREFIX
+from anon_spark.families.relational_transaction.items import Catalogue, Generalized, baskets_in, generalized
+from anon_spark.families.relational_transaction.records import SECRETS, Attributes, Records, Roles
+from anon_spark.families.relational_transaction.settings import Settings
+from anon_spark.kernels.relation import node_levels, own_penalties
+from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of
+
+NCP, UL = PREFIX + "ncp", PREFIX + "ul"  # what the relational values and the items of a record have lost
+COMBINED, APART = "transactions", "_sensitive"
+
+
+@dataclass(frozen=True)
+class Published:
+    """The names of the published columns, in order."""
+
+    relational: Sequence[str]
+    items: str
+    secrets: str | None  # where the sensitive items stand
+    carried: Sequence[str]
+
+    @classmethod
+    def of(cls, roles: Roles) -> Published:
+        items = roles.transactions[0] if len(roles.transactions) == 1 else COMBINED
+        secrets = items + APART if any(roles.sensitive_items.values()) else None
+        return cls(list(roles.attributes), items, secrets, list(roles.carried))
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.relational, self.items, *([] if self.secrets is None else [self.secrets]), *self.carried]
+
+
+def published_records(
+    assigned: DataFrame, records: Records, settings: Settings, catalogue: Catalogue, names: Published, clusters: int
+) -> DataFrame:
+    """LINK, CLUSTER, NCP, UL and the published columns of every record.
+
+    assigned: LINK and CLUSTER; clusters: how many there are.
+    Cost: one join of the records, one shuffle by cluster; a task holds one cluster.
+    """
+    joined = records.frame.join(assigned.select(LINK, CLUSTER), LINK)
+    schema = _schema(joined, records.attributes, names)
+    return in_groups(joined, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, clusters)
+
+
+def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: Published, schema: T.StructType) -> Task:
+    attributes = records.attributes
+    items, secrets = pa.array(catalogue.names, pa.string()), pa.array(records.secrets, pa.string())
+
+    def work(table: pa.Table) -> pa.Table:
+        table = table.sort_by(LINK)
+        count = table.num_rows
+        values = attributes.values(table)
+        lo, hi = values.min(axis=0, keepdims=True), values.max(axis=0, keepdims=True)
+        columns: dict[str, Any] = {
+            LINK: table.column(LINK),
+            CLUSTER: table.column(CLUSTER),
+            NCP: np.repeat(own_penalties(attributes.relation, lo, hi), count),
+        }
+        levels = node_levels(attributes.relation, lo, hi)[0]
+        for at, name in enumerate(attributes.names):
+            columns[name] = _relational(attributes, at, int(levels[at]), int(lo[0, at]), table.column(name))
+        found = generalized(baskets_in(table, np.ones(count, dtype=np.int64)), settings, catalogue)
+        columns[UL], columns[names.items] = found.losses, _nested(found, items)
+        if names.secrets is not None:
+            offsets, codes = lists_of(table, SECRETS)  # ascending as the names are
+            own = secrets.take(pa.array(codes, pa.int32()))
+            columns[names.secrets] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), own)
+        for name in names.carried:
+            columns[name] = table.column(name)
+        return as_expected(pa.table(columns), schema)
+
+    return work
+
+
+def _relational(attributes: Attributes, at: int, level: int, position: int, column: Any) -> Any:
+    """One value for the whole cluster: the label of its node, or the range of its numbers in their own type."""
+    hierarchy, leaf_at = attributes.hierarchies[at], attributes.leaf_at[at]
+    if hierarchy is not None and leaf_at is not None:
+        label = hierarchy.labels[level][hierarchy.codes[level, leaf_at[position]]]
+        return pa.array([label] * len(column), pa.string())
+    ends = pc.min_max(column)
+    bounds = [pa.array([ends["min" if name == "lo" else "max"].as_py()] * len(column), column.type) for name in ("lo", "hi")]
+    return pa.StructArray.from_arrays(bounds, names=["lo", "hi"])
+
+
+def _nested(found: Generalized, names: Any) -> Any:
+    """Lists of lists of names; members ascend by name, labels by their first member."""
+    inner = pa.ListArray.from_arrays(pa.array(found.bounds, pa.int32()), names.take(pa.array(found.members, pa.int64())))
+    return pa.ListArray.from_arrays(pa.array(found.offsets, pa.int32()), inner.take(pa.array(found.labels, pa.int32())))
+
+
+def _schema(joined: DataFrame, attributes: Attributes, names: Published) -> T.StructType:
+    texts = T.ArrayType(T.StringType())
+    kinds: dict[str, T.DataType] = {
+        LINK: T.LongType(), CLUSTER: T.LongType(), NCP: T.DoubleType(), UL: T.DoubleType(),
+    }  # fmt: skip
+    for name, hierarchy in zip(attributes.names, attributes.hierarchies, strict=True):
+        own = joined.schema[name].dataType
+        ends = [T.StructField(end, own) for end in ("lo", "hi")]
+        kinds[name] = T.StringType() if hierarchy is not None else T.StructType(ends)
+    kinds[names.items] = T.ArrayType(texts)
+    if names.secrets is not None:
+        kinds[names.secrets] = texts
+    for name in names.carried:
+        kinds[name] = joined.schema[name].dataType
+    return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])

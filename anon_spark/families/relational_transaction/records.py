@@ -1,0 +1,321 @@
+"""From a table to records: relational values as numbers, items as numbers, a rank for each record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add, or_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anon_spark.columns import KEY, LINK, PREFIX, quoted
+from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.kernels.classes import Codes
+from anon_spark.kernels.relation import Relation, relation_of
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.ranges import FreeRange
+from anon_spark.primitives.classes.frequencies import refuse_unseen
+from anon_spark.primitives.encoding import dictionaries, fractions, with_codes, with_keys
+from anon_spark.primitives.ranking import ranked
+from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.tasks import BatchTask, number_lists
+
+CODES = PREFIX + "codes"  # the distinct items of a record that are not sensitive, as numbers, ascending
+SECRETS = PREFIX + "secrets"  # its sensitive items, as numbers of their own
+VALUE = PREFIX + "value_"  # + position: a number, or the position of a category's leaf
+ITEMS = PREFIX + "items"
+RAW = PREFIX + "raw_"
+FIRST, SECOND = PREFIX + "first", PREFIX + "second"  # keyed hashes, by which records are ordered
+MOST_ITEMS = 1_000_000
+
+Floats = NDArray[np.float64]
+Attribute = Hierarchy | Rule | FreeRange
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The relational attributes as they apply to the table; a number without hierarchy has none."""
+
+    names: tuple[str, ...]
+    hierarchies: tuple[Hierarchy | None, ...]
+    relation: Relation
+    leaf_at: tuple[Codes | None, ...]  # by position
+
+    @property
+    def columns(self) -> list[str]:
+        return [f"{VALUE}{at}" for at in range(len(self.names))]
+
+    def values(self, table: pa.Table) -> Floats:
+        """Records × attributes."""
+        return np.column_stack([np.asarray(table.column(name), dtype=np.float64) for name in self.columns])
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records: LINK is the rank; the named columns as they came, VALUE + position, CODES and SECRETS."""
+
+    frame: DataFrame
+    attributes: Attributes
+    universe: list[str]  # items by number
+    secrets: list[str]  # sensitive items by number
+    rows: int
+    dropped_nulls: int
+    dropped_unseen: int
+    empty: int
+    duplicates: int  # records that name an item twice
+
+    @property
+    def narrow(self) -> DataFrame:
+        """What clusters are made of."""
+        return self.frame.select(LINK, *self.attributes.columns, CODES, SECRETS)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns are what."""
+
+    attributes: Mapping[str, Attribute]
+    transactions: Sequence[str]
+    sensitive_items: Mapping[str, Sequence[str]]
+    carried: Sequence[str]
+    weights: Mapping[str, float]
+
+    @property
+    def named(self) -> list[str]:
+        return [*self.attributes, *self.transactions, *self.carried]
+
+    @property
+    def numbers(self) -> dict[str, FreeRange]:
+        return {name: given for name, given in self.attributes.items() if isinstance(given, FreeRange)}
+
+    @property
+    def hierarchies(self) -> dict[str, Hierarchy | Rule]:
+        return {name: given for name, given in self.attributes.items() if not isinstance(given, FreeRange)}
+
+    def item(self, column: str, name: str) -> str:
+        """An item as it is known where several columns are one."""
+        return f"{column}.{name}" if len(self.transactions) > 1 else name
+
+
+def read_records(
+    df: DataFrame, roles: Roles, nulls: str, on_unseen: str, key: DataFrame, workspace: Workspace
+) -> Records:
+    """Check the table, number values and items, and rank the records in an order that only the key gives.
+
+    Cost: a job each for the distinct values, the checks and the distinct items; one global sort.
+    """
+    require_types(df, roles)
+    # 1. values to leaves
+    hierarchies, order = roles.hierarchies, list(roles.attributes)
+    copies = {name: f"{RAW}{at}" for at, name in enumerate(hierarchies)}
+    others = [name for name in roles.named if name not in hierarchies]
+    plain = df.select(
+        *(F.col(quoted(name)) for name in roles.named), *(F.col(quoted(name)).alias(raw) for name, raw in copies.items())
+    )
+    keyed = with_keys(plain, hierarchies, [*others, *copies.values()])
+    found = dictionaries(keyed, hierarchies, nulls, fractions(df, hierarchies)) if hierarchies else []
+    if on_unseen == "error":
+        refuse_unseen(found)
+    leaves = [f"{VALUE}{order.index(name)}" for name in hierarchies]
+    coded = with_codes(keyed, found, [0] * len(found), leaves).select(
+        *(F.col(raw).alias(name) for name, raw in copies.items()),
+        *(F.col(quoted(name)) for name in others),
+        *leaves,
+        *(_number(name).alias(f"{VALUE}{order.index(name)}") for name in roles.numbers),
+    )
+    # 2. what the policies keep
+    counted = _counted(coded, roles, order)
+    _refuse(counted, roles, nulls, on_unseen)
+    attributes, position_of = _attributes(roles, {entry.name: entry.hierarchy for entry in found}, counted)
+    kept = coded.where(~_null(roles, order) & ~_unseen(roles, order))
+    # 3. items to numbers
+    listed = kept.withColumn(ITEMS, combined(roles))
+    universe, secrets = _universe(listed, roles)
+    numbered = listed.mapInArrow(
+        _numbering(universe, secrets, dict(zip(attributes.columns, position_of, strict=True))),
+        _numbered_schema(listed.drop(ITEMS), attributes.columns),
+    )
+    # 4. ranks
+    content = [part for name in roles.named for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
+    hashed = numbered.crossJoin(F.broadcast(key.select(KEY)))
+    hashed = hashed.withColumn(FIRST, F.xxhash64(KEY, *content)).withColumn(SECOND, F.hash(KEY, *content)).drop(KEY)
+    return Records(
+        frame=ranked(hashed, [FIRST, SECOND], workspace),
+        attributes=attributes,
+        universe=universe,
+        secrets=secrets,
+        rows=counted["rows"],
+        dropped_nulls=counted["nulls"],
+        dropped_unseen=counted["unseen"],
+        empty=counted["empty"],
+        duplicates=counted["duplicates"],
+    )
+
+
+def require_types(df: DataFrame, roles: Roles) -> None:
+    """Refuse columns whose types cannot be what they are named for. Cost: none, reads the schema."""
+    for name in roles.transactions:
+        kind = df.schema[name].dataType
+        if not (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StringType)):
+            raise ConfigurationError(f"columns.transactions {name} is {kind.simpleString()}: give a column of array<string>.")
+    for name in roles.numbers:
+        kind = df.schema[name].dataType
+        if not isinstance(kind, T.NumericType):
+            raise ConfigurationError(
+                f"columns.quasi_identifiers.{name} is {kind.simpleString()}: without a hierarchy it must be a number."
+            )
+
+
+def combined(roles: Roles) -> Column:
+    """The item names of a record over all transaction columns, each once."""
+    # plain texts: under a collation two different items would count as one
+    plain = {name: F.col(quoted(name)).cast(T.ArrayType(T.StringType())) for name in roles.transactions}
+    if len(plain) > 1:
+        plain = {name: F.transform(items, partial(_prefixed, name)) for name, items in plain.items()}
+    return F.array_distinct(F.concat(*plain.values()))
+
+
+def _prefixed(column: str, item: Column) -> Column:
+    return F.concat(F.lit(f"{column}."), item)
+
+
+def _number(name: str) -> Column:
+    """As a double; what is no number is null."""
+    value = F.col(quoted(name)).cast("double")
+    return F.when(~F.isnan(value), value)
+
+
+def _null(roles: Roles, order: Sequence[str]) -> Column:
+    """Whether a row has a null that no leaf stands for."""
+    numbers = [F.isnull(f"{VALUE}{order.index(name)}") for name in roles.numbers]
+    lists = [F.isnull(quoted(name)) for name in roles.transactions]
+    leaves = [F.isnull(quoted(name)) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
+    return reduce(or_, [*numbers, *lists, *leaves])
+
+
+def _unseen(roles: Roles, order: Sequence[str]) -> Column:
+    """Whether a row has a value without leaf, or a number outside its domain."""
+    leaves = [F.isnotnull(quoted(name)) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
+    outside = [
+        ~F.col(f"{VALUE}{order.index(name)}").between(*given.domain)
+        for name, given in roles.numbers.items()
+        if given.domain is not None
+    ]
+    return reduce(or_, [F.coalesce(one, F.lit(False)) for one in (*leaves, *outside)], F.lit(False))
+
+
+def _counted(coded: DataFrame, roles: Roles, order: Sequence[str]) -> dict[str, Any]:
+    """What one look at the table tells. Cost: one job."""
+    null, unseen = _null(roles, order), _unseen(roles, order)
+    kept, items = ~null & ~unseen, combined(roles)
+    sizes = reduce(add, [F.size(quoted(name)) for name in roles.transactions])
+    found = coded.agg(
+        F.count_if(kept).alias("rows"),
+        F.count_if(null).alias("nulls"),
+        F.count_if(~null & unseen).alias("unseen"),
+        F.count_if(kept & (sizes == 0)).alias("empty"),
+        F.count_if(kept & (F.size(items) < sizes)).alias("duplicates"),
+        *(F.count_if(F.isnull(quoted(name))).alias(f"without {name}") for name in roles.transactions),
+        *(F.count_if(F.exists(quoted(name), F.isnull)).alias(f"holes {name}") for name in roles.transactions),
+        *(F.count_if(F.isnull(f"{VALUE}{order.index(name)}")).alias(f"null {name}") for name in roles.numbers),
+        *(F.min(F.when(kept, F.col(f"{VALUE}{order.index(name)}"))).alias(f"least {name}") for name in roles.numbers),
+        *(F.max(F.when(kept, F.col(f"{VALUE}{order.index(name)}"))).alias(f"greatest {name}") for name in roles.numbers),
+    ).collect()[0]
+    return found.asDict()
+
+
+def _refuse(counted: Mapping[str, Any], roles: Roles, nulls: str, on_unseen: str) -> None:
+    for name in roles.transactions:
+        if counted[f"holes {name}"]:
+            holes = counted[f"holes {name}"]
+            raise DataError(f"columns.transactions {name}: {holes:,} rows have a null among their items. Remove it.", rows=holes)
+        if counted[f"without {name}"] and nulls != "suppress":
+            without = counted[f"without {name}"]
+            raise DataError(
+                f"columns.transactions {name}: {without:,} rows have no list. An empty list is a record without items; to "
+                "leave these rows out, set nulls: suppress.",
+                rows=without,
+            )
+    for name in roles.numbers:
+        if counted[f"null {name}"] and nulls != "suppress":
+            null = counted[f"null {name}"]
+            raise DataError(
+                f"columns.quasi_identifiers.{name}: {null:,} rows have no number, and a range has no place for that. Give "
+                "the column a hierarchy, or set nulls: suppress.",
+                rows=null,
+            )
+    if counted["unseen"] and on_unseen == "error":
+        raise DataError(
+            f"{counted['unseen']:,} rows have a number outside its domain. Widen the domain, or set on_unseen: suppress.",
+            rows=counted["unseen"],
+        )
+    if counted["rows"] == 0:
+        raise DataError("The table is empty, or the policies drop every row: there is nothing to release.", rows=0)
+
+
+def _attributes(
+    roles: Roles, fitted: Mapping[str, Hierarchy], counted: Mapping[str, Any]
+) -> tuple[Attributes, list[Codes | None]]:
+    """The attributes, and for each category the position of every leaf."""
+    given: list[Hierarchy | tuple[float, float]] = []
+    for name, attribute in roles.attributes.items():
+        if isinstance(attribute, FreeRange):
+            domain = attribute.domain or (counted[f"least {name}"], counted[f"greatest {name}"])
+            given.append((float(domain[0]), float(domain[1])))
+        else:
+            given.append(fitted[name])
+    weights = [roles.weights[name] for name in roles.attributes] if roles.weights else None
+    relation, position_of = relation_of(given, weights)
+    leaf_at = tuple(None if positions is None else np.argsort(positions).astype(np.int32) for positions in position_of)
+    hierarchies = tuple(fitted.get(name) for name in roles.attributes)
+    return Attributes(tuple(roles.attributes), hierarchies, relation, leaf_at), position_of
+
+
+def _universe(listed: DataFrame, roles: Roles) -> tuple[list[str], list[str]]:
+    """All items by code point, those that are sensitive apart. Cost: one job; at most MOST_ITEMS reach the driver."""
+    found = listed.select(F.explode(ITEMS).alias("item")).distinct()
+    names = sorted(map(str, collect_small(found, MOST_ITEMS, "Distinct items").column(0).to_pylist()))
+    hidden = {roles.item(column, name) for column, items in roles.sensitive_items.items() for name in items}
+    return [name for name in names if name not in hidden], [name for name in names if name in hidden]
+
+
+def _numbering(
+    universe: Sequence[str], secrets: Sequence[str], position_of: Mapping[str, Codes | None]
+) -> BatchTask:
+    """Items to numbers, leaves to positions."""
+    known, hidden = pa.array(universe, pa.string()), pa.array(secrets, pa.string())
+
+    def numbers(lists: Any, names: Any) -> Any:
+        found = pc.index_in(lists.flatten(), value_set=names)
+        row = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))
+        there = np.asarray(found.is_valid())
+        codes, row = np.asarray(found.fill_null(-1)).astype(np.int64)[there], row[there]
+        keys = np.sort(row * (len(names) + 1) + codes)  # by row, then ascending
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=len(lists)))])
+        return number_lists(offsets, (keys % (len(names) + 1)).astype(np.int32))
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = {name: batch.column(name) for name in batch.schema.names}
+            lists = columns.pop(ITEMS)
+            for name, positions in position_of.items():
+                if positions is not None:
+                    columns[name] = pa.array(positions[np.asarray(columns[name])].astype(np.float64))
+            columns |= {CODES: numbers(lists, known), SECRETS: numbers(lists, hidden)}
+            yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    return work
+
+
+def _numbered_schema(kept: DataFrame, values: Sequence[str]) -> T.StructType:
+    numbers = T.ArrayType(T.IntegerType())
+    fields = [T.StructField(field.name, T.DoubleType()) if field.name in values else field for field in kept.schema.fields]
+    return T.StructType([*fields, T.StructField(CODES, numbers), T.StructField(SECRETS, numbers)])

@@ -1,0 +1,109 @@
+"""Clusters that no generalization of items could protect are merged with others before any bound is tested (R-3, R-4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anon_spark.errors import GuaranteeUnreachable
+from anon_spark.families.relational_transaction.merging import Summary
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.relation import SCALE, Floats, Relation, penalties
+
+
+def repaired(summary: Summary, relation: Relation, k: int, l: float | None = None) -> Ints:  # noqa: E741 - the l of l-diversity
+    """For each cluster the index of the one it ends in.
+
+    Guarantee: every cluster has no record with items or k of them; with l, every sensitive item is in at most 1/l of a
+    cluster's records and of those with other items. GuaranteeUnreachable if not even the whole table is so.
+    Cost: per repair clusters × (attributes + sensitive items).
+    """
+    state = _Repair(summary, relation)
+    filled = int(summary.filled.sum())
+    if 0 < filled < k:
+        raise GuaranteeUnreachable(
+            f"Only {filled:,} of {summary.records:,} records have items that are not sensitive, fewer than k = {k}. "
+            "Lower k, give more rows, or leave out the transaction columns.",
+            filled=filled,
+            k=k,
+        )
+    # 1. empty transactions
+    at = 0
+    while at < state.sizes.size:
+        if not state.is_left[at] or state.filled[at] == 0 or state.filled[at] >= k:
+            at += 1
+            continue
+        at = state.unite(at, state.costs(at))
+    if l is None:
+        return state.target
+    # 2. sensitive items
+    beyond = _excess(summary.sensitive.sum(axis=0), summary.records, l) > 0
+    beyond |= _excess(summary.sensitive_filled.sum(axis=0), filled, l) > 0
+    if beyond.any():
+        count = int(beyond.sum())
+        raise GuaranteeUnreachable(
+            f"{count:,} sensitive item{'s' if count > 1 else ''} occur{'s' if count == 1 else ''} in more than one of "
+            f"l = {l:g} records, or of the records that have other items. Lower l, or name fewer sensitive items.",
+            items=count,
+            l=l,
+        )
+    at = 0
+    while at < state.sizes.size:
+        if not state.is_left[at] or state.excess(at, l) <= 0:
+            at += 1
+            continue
+        costs = state.costs(at)
+        excess = state.excess_with(at, l)
+        excess[~np.isfinite(costs)] = np.inf
+        costs[excess > excess.min()] = np.inf  # the eligible unions, or those that lack least
+        at = state.unite(at, costs)
+    return state.target
+
+
+def _excess(counts: Ints, records: Ints | int, l: float) -> Floats:  # noqa: E741
+    """How far each sensitive item lies above 1/l, times l: whole numbers for a whole l."""
+    return counts.astype(np.float64) * l - records
+
+
+class _Repair:
+    """The clusters while they are repaired: a union stands at the smaller index."""
+
+    def __init__(self, summary: Summary, relation: Relation) -> None:
+        self.relation = relation
+        self.lo, self.hi = summary.lo.copy(), summary.hi.copy()
+        self.sizes, self.filled = summary.sizes.copy(), summary.filled.copy()
+        self.sensitive, self.sensitive_filled = summary.sensitive.copy(), summary.sensitive_filled.copy()
+        self.is_left = np.ones(self.sizes.size, dtype=np.bool_)
+        self.target = np.arange(self.sizes.size)
+
+    def costs(self, at: int) -> Floats:
+        """NCP of the union with each other cluster, as it is compared."""
+        found = np.rint(SCALE * penalties(self.relation, self.lo, self.hi, self.lo[at], self.hi[at]))
+        found[~self.is_left] = np.inf
+        found[at] = np.inf
+        return found
+
+    def excess(self, at: int, l: float) -> float:  # noqa: E741
+        """The greatest excess of an item in one cluster; not above 0 if it is eligible."""
+        of_all = _excess(self.sensitive[at], self.sizes[at], l)
+        of_filled = _excess(self.sensitive_filled[at], self.filled[at], l)
+        return float(max(of_all.max(initial=0.0), of_filled.max(initial=0.0)))
+
+    def excess_with(self, at: int, l: float) -> Floats:  # noqa: E741
+        """The same of the union with each cluster."""
+        of_all = _excess(self.sensitive + self.sensitive[at], (self.sizes + self.sizes[at])[:, None], l)
+        filled = (self.filled + self.filled[at])[:, None]
+        of_filled = _excess(self.sensitive_filled + self.sensitive_filled[at], filled, l)
+        found: Floats = np.maximum(of_all.max(axis=1, initial=0.0), of_filled.max(axis=1, initial=0.0))
+        return found
+
+    def unite(self, at: int, costs: Floats) -> int:
+        """Merge one cluster with the first of least cost; where to go on: before the union nothing has changed."""
+        partner = int(costs.argmin())
+        union, gone = min(at, partner), max(at, partner)
+        self.lo[union] = np.minimum(self.lo[union], self.lo[gone])
+        self.hi[union] = np.maximum(self.hi[union], self.hi[gone])
+        for of in (self.sizes, self.filled, self.sensitive, self.sensitive_filled):
+            of[union] += of[gone]
+        self.is_left[gone] = False
+        self.target[self.target == gone] = union
+        return union

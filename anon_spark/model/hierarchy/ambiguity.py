@@ -1,0 +1,23 @@
+"""Labels that cannot be read where several levels stand side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anon_spark.errors import HierarchyError
+from anon_spark.model.hierarchy.hierarchy import Hierarchy
+
+
+def refuse_ambiguous(hierarchies: Mapping[str, Hierarchy]) -> None:
+    """Labels of several levels stand side by side in a release: one that means two sets of values cannot be read."""
+    found = {name: hierarchy.ambiguous_labels() for name, hierarchy in hierarchies.items()}
+    listed = [
+        f"{name}: {labels} on levels {low} and {high}" for name, pairs in found.items() for low, high, labels in pairs
+    ]
+    if listed:
+        raise HierarchyError(
+            f"Labels stand for different sets of values on two levels ({'; '.join(listed)}). Local recoding publishes "
+            "several levels side by side: give them different names.",
+            ambiguous=len(listed),
+        )
+
