@@ -242,6 +242,19 @@ def test_large_tables_are_cut_into_chunks(spark: SparkSession, table: DataFrame,
     assert sizes.min() >= K and sizes.sum() == ROWS
 
 
+def test_records_that_are_all_alike_are_cut_at_random(
+    spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No attribute parts them; they end in one cluster all the same."""
+    monkeypatch.setattr(chunks, "CHUNK_RECORDS", 20)
+    alike = table.withColumn("born", F.lit(1950)).withColumn("income", F.lit(1.0)).withColumn("race", F.lit("thai"))
+    with Workspace(spark) as workspace:
+        recoding = anonymizer(method="rfirst").fit(alike, workspace)
+        sizes = chunks.in_chunks(recoding.records, 2 * K, workspace).groupBy(chunks.CHUNK).count().collect()
+        assert len(sizes) == 4 and max(row["count"] for row in sizes) <= 20
+        assert recoding.measured() | {"ul": 0} == {"ncp": 0.0, "ul": 0, "clusters": 1, "smallest": ROWS, "largest": ROWS}
+
+
 def test_blocks_that_no_cut_makes_smaller_are_taken_apart() -> None:
     found = taken_apart(np.array([0] * 50 + [1] * 5), 10)
     sizes = np.bincount(found)

@@ -27,7 +27,7 @@ MOST_DEPTH = 40
 
 @dataclass(frozen=True)
 class Cut:
-    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: every second record."""
+    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: those with a bit in their rank."""
 
     attribute: int
     border: float
@@ -159,8 +159,8 @@ def _halved(frame: DataFrame, attributes: Attributes, cuts: Mapping[int, Cut]) -
             for chunk in np.unique(chunks).tolist():
                 if chunk in cuts:
                     mine, cut = chunks == chunk, cuts[chunk]
-                    if cut.attribute < 0:
-                        upper = np.asarray(batch.column(link))[mine] % 2
+                    if cut.attribute < 0:  # another bit of the rank on every depth: the same one would part them once only
+                        upper = (np.asarray(batch.column(link))[mine] >> (chunk.bit_length() - 1)) & 1
                     else:
                         upper = np.asarray(batch.column(values[cut.attribute]))[mine] >= cut.border
                     halves[mine] = 2 * chunk + upper
