@@ -24,7 +24,7 @@ from jobs.markdown import replace_section
 HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
 # modules of jobs.benchmarks: SIZES, the command `scale`, and report(grown, options)
-FAMILIES = ("lattice", "mst", "set_valued")
+FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued")
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "64m",
@@ -61,7 +61,7 @@ def scaled(script: str, rows: int, folder: str | None) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Benchmark a family; writes BENCHMARKS.md.")
     parser.add_argument("family", choices=FAMILIES)
-    parser.add_argument("--data", type=Path, help="folder that holds adult/ and fimi/, to measure on real tables")
+    parser.add_argument("--data", type=Path, help="folder that holds adult/, fimi/ and informs/, to measure on real tables")
     parser.add_argument("--rows", type=int, nargs="*", help="sizes of the growth (default: those of the family)")
     parser.add_argument("--folder", help="where tables of the growth go (default: the temporary folder)")
     parser.add_argument("--merge-rows", type=int, nargs="*", help="mst: census sizes on which merging is measured")

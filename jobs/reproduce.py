@@ -12,13 +12,14 @@ from jobs.session import make_session
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "REPRODUCTION.md"
-FAMILIES = ("lattice", "mst", "set_valued")  # modules of jobs.reproductions: reproduce(spark, data, figures)
+# modules of jobs.reproductions: reproduce(spark, data, figures)
+FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Reproduce a paper's experiments and claims; writes REPRODUCTION.md.")
     parser.add_argument("family", choices=FAMILIES)
-    parser.add_argument("--data", type=Path, help="folder that holds adult/ and fimi/; default: synthetic tables")
+    parser.add_argument("--data", type=Path, help="folder that holds adult/, fimi/ and informs/; default: synthetic tables")
     options = parser.parse_args()
     family = import_module(f"jobs.reproductions.{options.family}")
     spark = make_session("anon-spark reproduce")

@@ -27,7 +27,7 @@ MOST_DEPTH = 40
 
 @dataclass(frozen=True)
 class Cut:
-    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: those with a bit in their rank."""
+    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: by a bit of their rank."""
 
     attribute: int
     border: float
