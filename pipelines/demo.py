@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from anon_spark.config import load_job
 from anon_spark.model.hierarchy import Hierarchy
@@ -136,7 +137,7 @@ def _release(spark: SparkSession, folder: Path, family: str, progress: Progress 
     job = load_job(job_file)
     report = run(prepare(job, spark), progress)
     release = spark.read.format("delta").load(job.output.table).limit(SHOWN_ROWS).toPandas()
-    return report, release.to_string(index=False, formatters=FORMATTERS)
+    return report, release.map(_cell).to_string(index=False)
 
 
 def write_level_tables(folder: Path, hierarchies: Mapping[str, Hierarchy]) -> None:
@@ -206,21 +207,14 @@ def _counts(report: RunReport) -> str:
     )
 
 
-def _items(items: Sequence[str] | Sequence[Sequence[str]]) -> str:
-    """A list of items, or of generalized ones, on one short line."""
-    text = ", ".join(item if isinstance(item, str) else f"({' '.join(item)})" for item in items)
+def _cell(value: Any) -> str:
+    """A value, a list of items (generalized ones in brackets) or a range, on one short line."""
+    if isinstance(value, Row | Mapping):
+        return str(value["lo"]) if value["lo"] == value["hi"] else f"{value['lo']}–{value['hi']}"
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return str(value)
+    text = ", ".join(item if isinstance(item, str) else f"({' '.join(item)})" for item in value)
     return text if len(text) <= SHOWN_WIDTH else text[: SHOWN_WIDTH - 1] + "…"
-
-
-def _range(ends: Mapping[str, object]) -> str:
-    """The range of a number."""
-    return str(ends["lo"]) if ends["lo"] == ends["hi"] else f"{ends['lo']}–{ends['hi']}"
-
-
-FORMATTERS: dict[str | int, Callable[..., str]] = {
-    **dict.fromkeys(("base", "uncertain", "diagnoses", "diagnoses_sensitive"), _items),
-    **dict.fromkeys(("birth_year", "education", "income"), _range),
-}
 
 
 def _end(report: RunReport, folder: Path, family: str) -> str:
