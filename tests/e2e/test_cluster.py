@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.census import census, census_hierarchies
-from anon_spark.samples.patients import patients
 from jobs.cluster import Cluster, Submitted, standalone_cluster
 from pipelines.demo import write_level_tables
 
@@ -52,21 +51,6 @@ work: ./basket_work
 output: {table: ./basket_release, runs: ./basket_runs, report: baskets.html}
 """
 
-PATIENTS = """\
-anon_spark: 1
-family: relational_transaction
-input: {table: ./patients}
-columns:
-  person: person_id
-  quasi_identifiers: {birth_year: {}, income: {domain: [0, 200000]}, education: {}}
-  transactions: [diagnoses]
-  sensitive_items: {diagnoses: ["042", "295", "303"]}
-privacy: {k: 10, m: 2, l: 3}
-relational_transaction: {merge: rt}
-work: ./patient_work
-output: {table: ./patient_release, runs: ./patient_runs, report: patients.html}
-"""
-
 pytestmark = pytest.mark.e2e
 
 
@@ -80,8 +64,6 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     (place / "local.yaml").write_text(LOCAL)
     baskets(spark, ROWS).write.format("delta").save(str(place / "baskets"))
     (place / "baskets.yaml").write_text(BASKETS)
-    patients(spark, ROWS).write.format("delta").save(str(place / "patients"))
-    (place / "patients.yaml").write_text(PATIENTS)
     return place
 
 
@@ -140,19 +122,6 @@ def test_run_publishes_a_verified_nonreciprocal_recoding(cluster: Cluster, folde
     (run,) = spark.read.format("delta").load(str(folder / "basket_runs")).collect()
     assert (run.family, run.status) == ("set_valued", "published")
     assert listing(folder / "basket_work") == []
-
-
-def test_run_publishes_values_and_items_within_a_bound(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
-    done = submitted(cluster, folder, "--quiet", job="patients.yaml")
-
-    assert done.exit_code == 0, done.out[-3000:] + done.err[-3000:]
-    assert f"published: {folder}/patient_release version 0" in done.out and "FAILED" not in done.out
-    release = spark.read.format("delta").load(str(folder / "patient_release"))
-    rows = release.select("birth_year", "income", "education").collect()
-    assert len(rows) == ROWS and min(Counter(rows).values()) >= 10
-    (run,) = spark.read.format("delta").load(str(folder / "patient_runs")).collect()
-    assert (run.family, run.status) == ("relational_transaction", "published")
-    assert listing(folder / "patient_work") == []
 
 
 def test_cluster_needs_a_place_for_work(cluster: Cluster, folder: Path) -> None:

@@ -21,6 +21,7 @@ from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of
 
 NCP, UL = PREFIX + "ncp", PREFIX + "ul"  # what the relational values and the items of a record have lost
 COMBINED, APART = "transactions", "_sensitive"
+FEWEST_TASKS, TASK_RECORDS = 16, 5_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def published_records(
     """
     joined = records.frame.join(assigned.select(LINK, CLUSTER), LINK)
     schema = _schema(joined, records.attributes, names)
-    return in_groups(joined, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, clusters)
+    tasks = min(clusters, max(FEWEST_TASKS, records.rows // TASK_RECORDS))  # a task for each of many clusters would cost more
+    return in_groups(joined, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, tasks)
 
 
 def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: Published, schema: T.StructType) -> Task:
