@@ -74,14 +74,3 @@ def test_item_sets_with_counts_and_what_is_not_protected() -> None:
     assert names["by_k"].is_monotonic_increasing and list(names["by_k"].index) == [3, SMALL["K"], 2 * SMALL["K"]]
     assert 0 < names["diverse_rate"] < 1
     assert names["solved"].loc["order known", 3] > names["solved"].loc["order known", SMALL["K"]]
-
-
-def test_values_and_items_within_a_bound() -> None:
-    names = executed("relational_transaction.ipynb")
-
-    assert names["verdict"].passed and names["release"].count() == SMALL["ROWS"]
-    assert names["measured"]["ncp"] <= 0.65
-    by_delta = names["by_delta"]
-    assert by_delta["NCP"].is_monotonic_increasing and (by_delta["NCP"] <= by_delta.index).all()
-    attacks = names["attacks"]
-    assert attacks["worst"][attacks["promised"]].max() <= 1 / SMALL["K"] < attacks["worst"].max()
