@@ -235,7 +235,7 @@ def test_a_plan_counts_and_refuses_what_a_run_would(town: Town) -> None:
 
 
 def test_draws_are_counted_by_input_version_and_key(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = prepare(town.job(**SETS), town.spark)
+    prepared = prepare(town.job(**SETS | {"privacy": {"k": 4}}), town.spark)  # not what was published above
     source = prepared.source
     origin = {"input_id": source.table_id, "input_table": source.table, "input_version": 0}
     said: dict[str, Any] = {"family": "set_valued", "for_release": True, **origin}
