@@ -17,16 +17,19 @@ if TYPE_CHECKING:
         RelationalTransactionRecoding,
     )
     from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
+    from anon_spark.families.tree import TreeAnonymizer, TreeRecoding
     from anon_spark.model.guarantee import (
         KAnonymity,
         KKmAnonymity,
         KLmDiversity,
+        KmnAnonymity,
         LDiversity,
         NonreciprocalAnonymity,
         NonreciprocalDiversity,
     )
     from anon_spark.model.hierarchy import Hierarchy
     from anon_spark.model.ranges import FreeRange
+    from anon_spark.model.tree import TreeClass, TreeSchema
     from anon_spark.primitives.recoding import Recoding
 
 _HOMES = {
@@ -35,6 +38,7 @@ _HOMES = {
     "KAnonymity": "anon_spark.model.guarantee",
     "KKmAnonymity": "anon_spark.model.guarantee",
     "KLmDiversity": "anon_spark.model.guarantee",
+    "KmnAnonymity": "anon_spark.model.guarantee",
     "LDiversity": "anon_spark.model.guarantee",
     "LatticeAnonymizer": "anon_spark.families.lattice",
     "LatticeRecoding": "anon_spark.families.lattice",
@@ -47,6 +51,10 @@ _HOMES = {
     "RelationalTransactionRecoding": "anon_spark.families.relational_transaction",
     "SetValuedAnonymizer": "anon_spark.families.set_valued",
     "SetValuedRecoding": "anon_spark.families.set_valued",
+    "TreeAnonymizer": "anon_spark.families.tree",
+    "TreeClass": "anon_spark.model.tree",
+    "TreeRecoding": "anon_spark.families.tree",
+    "TreeSchema": "anon_spark.model.tree",
     "Verdict": "anon_spark.audit",
     "verify": "anon_spark.audit",
 }
@@ -57,6 +65,7 @@ __all__ = [
     "KAnonymity",
     "KKmAnonymity",
     "KLmDiversity",
+    "KmnAnonymity",
     "LDiversity",
     "LatticeAnonymizer",
     "LatticeRecoding",
@@ -69,6 +78,10 @@ __all__ = [
     "RelationalTransactionRecoding",
     "SetValuedAnonymizer",
     "SetValuedRecoding",
+    "TreeAnonymizer",
+    "TreeClass",
+    "TreeRecoding",
+    "TreeSchema",
     "Verdict",
     "verify",
 ]

@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.audit import Verdict
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError
+from anon_spark.io.nesting import as_published, read_input
 from anon_spark.io.publication import Published, standing_release
-from anon_spark.io.tables import Snapshot, read_snapshot, read_version
+from anon_spark.io.tables import Snapshot, read_version
 from pipelines.families import FamilyPipeline, pipeline_of
 
 
@@ -32,8 +33,7 @@ class Standing:
         published = standing_release(spark, job.output.table)
         if published is None:
             raise ConfigurationError(f"output.table: nothing is published at {job.output.table} yet. Run the job first.")
-        version = published.metadata.get("input_version")
-        source = read_snapshot(spark, job.input.model_copy(update={"version": version}))
+        source = read_input(spark, as_published(job.input, published.metadata), job.fields)
         steps.check_columns(source.frame)
         return cls(job, steps, published, source, read_version(spark, job.output.table, published.latest))
 

@@ -15,6 +15,7 @@ from anon_spark.model.progress import Progress
 from anon_spark.report import RunReport
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.census import census, census_hierarchies
+from anon_spark.samples.orders import order_hierarchies, orders
 from anon_spark.samples.patients import patients, patients_hierarchies
 from pipelines.preparation import prepare
 from pipelines.run import run
@@ -69,28 +70,69 @@ columns:
 privacy: %(privacy)s
 output: {table: ./%(release)s, runs: ./runs, report: %(page)s}
 """
-JOBS = {"lattice": JOB, "mst": JOB, "relational_transaction": PATIENTS_JOB, "set_valued": BASKETS_JOB}
+ORDERS_JOB = """\
+# Written by `anon-spark demo`; conf/tree.yaml in the repository explains every key.
+anon_spark: 1
+family: %(family)s
+input: {table: ./orders}
+columns:
+  person: customer_id
+  identifiers: [name]
+  tree:
+    nation:
+      field: nation
+      levels: hierarchies/nation.csv
+      children:
+        month:
+          field: orders.month
+          intervals: {from: 0, to: 79, widths: [5, 25]}
+          children:
+            price: {field: orders.price, intervals: {from: 0, to: 90, widths: [5, 25]}}
+            manufacturer:
+              field: orders.items.manufacturer
+              levels: hierarchies/manufacturer.csv
+              children:
+                brand: {field: orders.items.brand, levels: hierarchies/brand.csv}
+                quantity: {field: orders.items.quantity, intervals: {from: 1, to: 50, widths: [5, 25]}}
+privacy: %(privacy)s
+tree: {max_cuts: 200}
+output: {table: ./%(release)s, runs: ./runs, report: %(page)s}
+"""
+JOBS = {
+    "lattice": JOB,
+    "mst": JOB,
+    "relational_transaction": PATIENTS_JOB,
+    "set_valued": BASKETS_JOB,
+    "tree": ORDERS_JOB,
+}
 SETTINGS = {
     "lattice": {"privacy": "{k: 10, suppression: 0.01}", "release": "census_release", "page": "census.html"},
     "mst": {"privacy": "{k: 10, l: 2}", "release": "census_local", "page": "census_local.html"},
     "relational_transaction": {"privacy": "{k: 10, m: 2, l: 3}", "release": "patients_release", "page": "patients.html"},
     "set_valued": {"privacy": "{k: 5}", "release": "baskets_release", "page": "baskets.html"},
+    "tree": {"privacy": "{k: 20, m: 3, n: 2}", "release": "orders_release", "page": "orders.html"},
 }
 
 SHOWN_POINTS = 12
 SHOWN_ROWS = 8
 SHOWN_WIDTH = 44  # of a list of items
-ROWS_PER_BASKET, FEWEST_BASKETS = 5, 500  # the tables of baskets and patients are a fifth of the census
+ROWS_PER_BASKET, FEWEST_BASKETS = 5, 500  # the other tables are a fifth of the census
 
 
 def make_samples(spark: SparkSession, folder: Path, rows: int) -> None:
-    """Write what the demonstrations read: a synthetic census, patients and baskets, and their level tables."""
+    """Write what the demonstrations read: a synthetic census, patients, baskets and orders, and their level tables."""
     folder.mkdir(parents=True, exist_ok=True)
     fewer = max(FEWEST_BASKETS, rows // ROWS_PER_BASKET)
-    samples = {"census": census(spark, rows), "patients": patients(spark, fewer), "baskets": baskets(spark, fewer)}
+    samples = {
+        "census": census(spark, rows),
+        "patients": patients(spark, fewer),
+        "baskets": baskets(spark, fewer),
+        "orders": orders(spark, fewer),
+    }
     for name, sample in samples.items():
         sample.write.format("delta").mode("overwrite").save(str(folder.absolute() / name))
-    write_level_tables(folder / "hierarchies", census_hierarchies() | {"patients_race": patients_hierarchies()["race"]})
+    others = {"patients_race": patients_hierarchies()["race"], **order_hierarchies()}
+    write_level_tables(folder / "hierarchies", census_hierarchies() | others)
 
 
 def lattice_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
@@ -122,11 +164,18 @@ def set_valued_demo(spark: SparkSession, folder: Path, progress: Progress | None
     return "\n".join(lines)
 
 
+def tree_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
+    """Synthetic customers with nested orders: up to three values and two relations known lead to 20 records."""
+    report, shown = _release(spark, folder, "tree", progress)
+    return "\n".join([_cut(report), "", "Some rows of the release:", shown, "", _end(report, folder, "tree")])
+
+
 DEMONSTRATIONS: Mapping[str, Callable[[SparkSession, Path, Progress | None], str]] = {
     "lattice": lattice_demo,
     "mst": mst_demo,
     "relational_transaction": relational_transaction_demo,
     "set_valued": set_valued_demo,
+    "tree": tree_demo,
 }
 
 
@@ -207,14 +256,34 @@ def _counts(report: RunReport) -> str:
     )
 
 
+def _cut(report: RunReport) -> str:
+    """The cut by class, and what was taken apart."""
+    facts, search = report.facts, report.facts["search"]
+    classes = "; ".join(f"{one['class']} {sum(one['labels'])} of {one['values']}" for one in facts["classes"])
+    taken = sum(one["pairs"] for one in facts["disassociated"])
+    return "\n".join(
+        [
+            f"{search['evaluated']:,} cuts judged; labels that are left: {classes}.",
+            f"{taken} relations were taken apart. Chance to guess a path (RPD) {facts['measures']['rpd']:.2e}; lower is better.",
+        ]
+    )
+
+
 def _cell(value: Any) -> str:
-    """A value, a list of items (generalized ones in brackets) or a range, on one short line."""
+    """A value, a list of items (generalized ones in brackets), a range or paths, on one short line."""
+    if isinstance(value, Row | Mapping) and "lo" not in value:
+        return "…"  # nested values say the same as paths
     if isinstance(value, Row | Mapping):
         return str(value["lo"]) if value["lo"] == value["hi"] else f"{value['lo']}–{value['hi']}"
     if isinstance(value, str) or not isinstance(value, Iterable):
         return str(value)
-    text = ", ".join(item if isinstance(item, str) else f"({' '.join(item)})" for item in value)
+    text = ", ".join(item if isinstance(item, str) else f"({' '.join(map(_label, item))})" for item in value)
     return text if len(text) <= SHOWN_WIDTH else text[: SHOWN_WIDTH - 1] + "…"
+
+
+def _label(item: Any) -> str:
+    """A member of a generalized item, or a node of a path."""
+    return item if isinstance(item, str) else str(item["value"])
 
 
 def _end(report: RunReport, folder: Path, family: str) -> str:

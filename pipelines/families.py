@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.audit import RowAccount, Verdict
-from anon_spark.config import JobSpec, LatticeJob, MstJob, RelationalTransactionJob, SetValuedJob
+from anon_spark.config import JobSpec, LatticeJob, MstJob, RelationalTransactionJob, SetValuedJob, TreeJob
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
@@ -17,6 +17,7 @@ from pipelines.lattice import LatticePipeline
 from pipelines.mst import MstPipeline
 from pipelines.relational_transaction import RelationalTransactionPipeline
 from pipelines.set_valued import SetValuedPipeline
+from pipelines.tree import TreePipeline
 
 # families whose releases hang on a secret draw, which is made once per table
 RANDOMIZED = frozenset({"relational_transaction", "set_valued"})
@@ -74,4 +75,6 @@ def pipeline_of(job: JobSpec, spark: SparkSession | None) -> FamilyPipeline:
         return RelationalTransactionPipeline.of(job, spark)
     if isinstance(job, SetValuedJob):
         return SetValuedPipeline(job)
+    if isinstance(job, TreeJob):
+        return TreePipeline.of(job, spark)
     raise ConfigurationError(f"family {job.family} is not in this version.")

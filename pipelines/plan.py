@@ -21,6 +21,7 @@ class Plan:
     writes: list[str]
     already_published: bool
     drawn_before: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         at = "" if self.input_version is None else f" at version {self.input_version}"
@@ -34,6 +35,7 @@ class Plan:
             *(f"would write: {place}" for place in self.writes),
             *(again if self.already_published else []),
             *(f"a run would need --redraw: {told}" for told in self.drawn_before),
+            *(f"note: {told}" for told in self.notes),
         ]
 
 
@@ -61,4 +63,5 @@ def plan(prepared: Preparation) -> Plan:
         ],
         already_published=prepared.already_published,
         drawn_before=[] if prepared.already_published else second_draw(prepared, for_release=True, redraw=True),
+        notes=prepared.input_notes(),
     )

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 
 from anon_spark.config import JobSpec, config_hash, is_uri, relation
 from anon_spark.errors import ConfigurationError
+from anon_spark.io.nesting import nesting_notes, read_input
 from anon_spark.io.publication import Published, last_release
 from anon_spark.io.run_log import check_run_log
-from anon_spark.io.tables import Snapshot, location_of, read_snapshot
+from anon_spark.io.tables import Snapshot, location_of
 from anon_spark.primitives.rounds import usable
 from pipelines.families import FamilyPipeline, pipeline_of
 
@@ -35,7 +36,7 @@ class Preparation:
 
     @property
     def already_published(self) -> bool:
-        """Whether the release that stands came from the same job and the same version of the same table.
+        """Whether the release that stands came from the same job and the same version of the same table, or tables.
 
         A release made with a test key is none for a run without one: it is not fit to be handed out.
         """
@@ -49,6 +50,10 @@ class Preparation:
             run_key()[1],
         )
 
+    def input_notes(self) -> list[str]:
+        """What to say of tables nested into the input; none of a single table. Cost: one job per nested table."""
+        return nesting_notes(self.source, self.job.input)
+
 
 def run_key() -> tuple[str, bool]:
     """The key of the run's random order, and whether its release is fit to be handed out."""
@@ -61,7 +66,7 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     _refuse_unwritable_report(job.output.report)
     usable(spark, job.work)
     steps = pipeline_of(job, spark)
-    source = read_snapshot(spark, job.input)
+    source = read_input(spark, job.input, job.fields)
     steps.check_columns(source.frame)
     standing = last_release(spark, job.output.table)
     check_run_log(spark, job.output.runs)
@@ -76,8 +81,9 @@ def job_digest(job: JobSpec, steps: FamilyPipeline) -> str:
 
 def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot) -> None:
     """Compare real locations: a catalog name may lead into another table's folder."""
+    read = {f"{key}.table": part.location for key, part in source.tables.items()}
     places = {
-        "input.table": source.location,
+        **read,
         "output.table": location_of(spark, job.output.table),
         "output.runs": location_of(spark, job.output.runs),
         "output.report": job.output.report,
@@ -85,7 +91,7 @@ def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot)
     }
     known = [(key, place) for key, place in places.items() if place is not None]
     for (key, place), (other, other_place) in combinations(known, 2):
-        found = relation(place, other_place)
+        found = None if key in read and other in read else relation(place, other_place)
         if found is not None:
             raise ConfigurationError(f"{key} {found} {other}: choose places apart from each other.")
 

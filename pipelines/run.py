@@ -67,7 +67,7 @@ def run(prepared: Preparation, progress: Progress | None = None, redraw: bool = 
         else:
             trace.warnings = again = second_draw(prepared, for_release, redraw)
             _release(prepared, trace, key, for_release, progress)
-            trace.warnings = [*again, *trace.warnings]
+            trace.warnings = [*again, *prepared.input_notes(), *trace.warnings]
             trace.status = "published"
     except ConfigurationError:
         raise
@@ -94,7 +94,7 @@ def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, p
         order_key = key_frame(prepared.spark, key)
         with trace.timed("release"):
             staged = workspace.store(recoding.staged(source, order_key), "release")
-        release = staged.select(*(F.col(quoted(name)) for name in steps.published))
+        release = staged.select(*(F.col(quoted(name)) for name in recoding.published))
         # 3. audit what was staged, by code of its own
         with trace.timed("audit"):
             trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key, workspace)

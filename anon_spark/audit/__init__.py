@@ -6,6 +6,8 @@ itself. Every verifier reads frames, runs few distributed jobs and returns a `Ve
 
 from __future__ import annotations
 
+from typing import get_args
+
 from pyspark.sql import DataFrame
 
 from anon_spark.audit.accounting import RowAccount, verify_rows
@@ -20,12 +22,15 @@ from anon_spark.audit.local_recoding import assignment_columns, verify_covered, 
 from anon_spark.audit.nonreciprocal import verify_compatible, verify_fields, verify_graph, verify_labels
 from anon_spark.audit.persons import verify_one_row_each
 from anon_spark.audit.transactions import verify_transactions, verify_transactions_covered
+from anon_spark.audit.tree_coverage import verify_trees_covered
+from anon_spark.audit.tree_support import verify_kmn
+from anon_spark.audit.trees import verify_trees
 from anon_spark.audit.truthfulness import verify_recoding
 from anon_spark.audit.verdict import Verdict, combined
 from anon_spark.errors import ConfigurationError
-from anon_spark.model.guarantee import KAnonymity, KKmAnonymity, KLmDiversity, LDiversity
+from anon_spark.model.guarantee import KAnonymity, KKmAnonymity, KLmDiversity, KmnAnonymity, LDiversity
 
-Verifiable = KAnonymity | LDiversity | KKmAnonymity | KLmDiversity
+Verifiable = KAnonymity | LDiversity | KKmAnonymity | KLmDiversity | KmnAnonymity
 
 
 def verify(release: DataFrame, *guarantees: Verifiable) -> Verdict:
@@ -48,8 +53,13 @@ def _verdict(release: DataFrame, guarantee: Verifiable) -> Verdict:
     if isinstance(guarantee, KLmDiversity):
         known = (guarantee.columns, guarantee.items, guarantee.sensitive)
         return verify_klm(release, *known, guarantee.k, guarantee.l, guarantee.m)
+    if isinstance(guarantee, KmnAnonymity):
+        if guarantee.negations:
+            raise ConfigurationError("Negations need the labels below them: call verify_kmn, which takes these.")
+        return verify_kmn(release, guarantee.k, guarantee.m, guarantee.n, guarantee.l, guarantee.sensitive_classes)
     raise ConfigurationError(
-        f"No verifier for {type(guarantee).__name__}. Known guarantees: KAnonymity, LDiversity, KKmAnonymity, KLmDiversity."
+        f"No verifier for {type(guarantee).__name__}. Known guarantees: "
+        + ", ".join(one.__name__ for one in get_args(Verifiable))
     )
 
 
@@ -69,6 +79,7 @@ __all__ = [
     "verify_k_anonymity",
     "verify_kkm",
     "verify_klm",
+    "verify_kmn",
     "verify_l_diversity",
     "verify_labels",
     "verify_local_recoding",
@@ -79,4 +90,6 @@ __all__ = [
     "verify_rows",
     "verify_transactions",
     "verify_transactions_covered",
+    "verify_trees",
+    "verify_trees_covered",
 ]

@@ -9,7 +9,16 @@ from anon_spark.config.hierarchies import (
     MaskSpec,
     Source,
 )
-from anon_spark.config.job import ColumnsSpec, InputSpec, JobSpec, OutputSpec, PrivacySpec, RolesSpec
+from anon_spark.config.job import (
+    ColumnsSpec,
+    InputSpec,
+    JobSpec,
+    NestedInputSpec,
+    NestSpec,
+    OutputSpec,
+    PrivacySpec,
+    RolesSpec,
+)
 from anon_spark.config.lattice import ChooseSpec, LatticeJob, LatticeSpec
 from anon_spark.config.loading import FAMILIES, config_hash, known_keys, load_job, parse_job
 from anon_spark.config.locations import is_path, is_uri, relation, resolve_file, resolve_table
@@ -23,6 +32,7 @@ from anon_spark.config.relational_transaction import (
     RelationalTransactionSpec,
 )
 from anon_spark.config.set_valued import SetValuedColumnsSpec, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec
+from anon_spark.config.tree import TreeClassSpec, TreeColumnsSpec, TreeJob, TreePrivacySpec, TreeSpec
 
 __all__ = [
     "FAMILIES",
@@ -42,6 +52,8 @@ __all__ = [
     "MstJob",
     "MstPrivacySpec",
     "MstSpec",
+    "NestSpec",
+    "NestedInputSpec",
     "OutputSpec",
     "PrivacySpec",
     "RelationalSpec",
@@ -55,6 +67,11 @@ __all__ = [
     "SetValuedPrivacySpec",
     "SetValuedSpec",
     "Source",
+    "TreeClassSpec",
+    "TreeColumnsSpec",
+    "TreeJob",
+    "TreePrivacySpec",
+    "TreeSpec",
     "config_hash",
     "is_path",
     "is_uri",

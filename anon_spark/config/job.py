@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from posixpath import splitext
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
 
 from anon_spark.config.hierarchies import HierarchySpec
 from anon_spark.config.locations import (
@@ -49,7 +50,7 @@ def _option(value: object) -> object:
 
 def _options(options: Mapping[str, str]) -> Mapping[str, str]:
     if any(name.lower() in _PINNED_ELSEWHERE for name in options):
-        raise ValueError("path, versions and change feeds cannot be options; use input.table and input.version")
+        raise ValueError("path, versions and change feeds cannot be options; use the keys table and version")
     return dict(sorted(options.items()))
 
 
@@ -68,7 +69,7 @@ class InputSpec(Spec):
     def _one_spelling(cls, table: str, info: ValidationInfo) -> str:
         form = info.data.get("format")
         if form == "delta" and is_path(table) and _DELTA_TIME_TRAVEL.search(table):
-            raise ValueError("give the version as input.version, not in the path")
+            raise ValueError("give the version under the key version, not in the path")
         if form not in (None, "delta") and not is_path(table) and table.lower().endswith(f".{form}"):
             raise ValueError("without a slash it is a catalog name; write ./ before a file")
         return table
@@ -78,6 +79,37 @@ class InputSpec(Spec):
         if self.version is not None and self.format != "delta":
             raise ValueError(f"version goes with format delta only, not with {self.format}")
         return self
+
+
+def _one_step(name: str) -> str:
+    if "." in name:
+        raise ValueError("should have no dot: its columns are named behind one")
+    return name
+
+
+def _sorted(section: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Tables and keys say the same in any order."""
+    return dict(sorted(section.items()))
+
+
+NestName = Annotated[ColumnName, AfterValidator(_one_step)]
+Tables = TypeAliasType("Tables", "Mapping[NestName, NestSpec]")
+
+
+class NestSpec(InputSpec):
+    """A table whose rows become the elements of an array, in the row of the table above that has their key."""
+
+    on: Annotated[Mapping[ColumnName, ColumnName], AfterValidator(_sorted)] = Field(
+        min_length=1, description="The keys that belong together: column of the table above, then column of this one.")
+    nest: Annotated[Tables, AfterValidator(_sorted)] = Field(
+        default={}, description="Tables nested into this one, written the same way.")
+
+
+class NestedInputSpec(InputSpec):
+    """The table to anonymize, other tables nested into it as arrays where the job names some."""
+
+    nest: Annotated[Mapping[NestName, NestSpec], AfterValidator(_sorted)] = Field(
+        default={}, description="Tables nested into the input, each under the name of the array that it becomes.")
 
 
 class RolesSpec(Spec):
@@ -148,6 +180,9 @@ class JobSpec(Spec):
         default=None, description="Private folder all workers see; default: a temporary one, on a local master only.")
     output: OutputSpec = Field(description="What the run writes.")
 
+    nests: ClassVar[bool] = False
+    """Whether the family reads several tables, nested into each other."""
+
     _base: Path | None = PrivateAttr(None)
 
     def model_post_init(self, context: Any, /) -> None:
@@ -158,6 +193,11 @@ class JobSpec(Spec):
     def base(self) -> Path:
         """The folder of the job file; the current one for a job that came from no file."""
         return self._base or Path.cwd()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What the job reads inside nested tables, as dotted names."""
+        return ()
 
     def content(self) -> dict[str, Any]:
         """The whole job as plain JSON values: defaults filled in, places resolved, quasi-identifiers in their order."""
@@ -192,6 +232,8 @@ class JobSpec(Spec):
             names = [name.lower() for other, name in cls.roles(raw) if other == role]
             for name in dict.fromkeys(name for name in names if names.count(name) > 1):
                 yield f"columns.{role}", f"column {name} is named twice"
+        if not cls.nests and "nest" in section(raw, "input"):
+            yield "input.nest", "goes with family: tree only, whose records are nested; join the tables into one first"
         yield from _touching(raw, base, cls.hierarchies(raw))
 
     @model_validator(mode="after")
@@ -215,7 +257,7 @@ def _touching(
         written += [("output.report", page), *(("output.report", splitext(page)[0] + end) for end in (".json", ".md"))]
     if work := text(raw, "work"):
         written += [("work", resolve_file(work, here))]
-    read = [("input.table", resolve_table(place, here))] if (place := text(raw, "input", "table")) else []
+    read = [(key, resolve_table(place, here)) for key, place in _read_tables(section(raw, "input"), "input")]
     for where, hierarchy in hierarchies:
         for key in ("levels", "edges"):
             if place := text(hierarchy, key):
@@ -227,3 +269,11 @@ def _touching(
         for key, place in written:
             if relation(place, folder) in ("contains", "is the same place as"):
                 yield key, "contains the job file; choose a place apart from it"
+
+
+def _read_tables(given: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    """(key, place) of the input and of the tables nested into it, of an unchecked job."""
+    if place := text(given, "table"):
+        yield f"{where}.table", place
+    for name, below in section(given, "nest").items():
+        yield from _read_tables(section(below), f"{where}.nest.{name}")

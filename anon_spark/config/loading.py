@@ -12,13 +12,14 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from anon_spark.config.job import FAMILY_NAMES, JobSpec
-from anon_spark.config.keys import keys_of
+from anon_spark.config.keys import ANY, keys_of
 from anon_spark.config.lattice import LatticeJob
 from anon_spark.config.mst import MstJob
 from anon_spark.config.problems import problems
 from anon_spark.config.relational_transaction import RelationalTransactionJob
 from anon_spark.config.set_valued import SetValuedJob
 from anon_spark.config.spec import Problem
+from anon_spark.config.tree import TreeJob
 from anon_spark.config.yaml_text import parse
 from anon_spark.errors import ConfigurationError, did_you_mean
 
@@ -27,8 +28,13 @@ FAMILIES: Mapping[str, type[JobSpec]] = {
     "mst": MstJob,
     "relational_transaction": RelationalTransactionJob,
     "set_valued": SetValuedJob,
+    "tree": TreeJob,
 }
 """The families of this version: a new one is a module with its job and a line here."""
+
+_UNKNOWN = "unknown key."
+_REPEATED = {"children": f"columns.tree.{ANY}.", "nest": f"input.nest.{ANY}."}
+"""Sections that hold sections of their own kind, and where the keys of the outermost are listed."""
 
 
 def load_job(path: str | Path, overrides: Sequence[str] = ()) -> JobSpec:
@@ -74,9 +80,11 @@ def parse_job(raw: Mapping[str, Any], base: Path) -> JobSpec:
     try:
         job = model.model_validate({**raw, "family": family}, context={"base": base})
     except ValidationError as error:
-        found += problems(error, model)
-        found += model.conflicts(raw, base)
-        _refuse(found)
+        between = list(model.conflicts(raw, base))
+        told = {path for path, _ in between}   # what is said between keys also says why a key is not one here
+        wrong = [one for one in problems(error, model) if one[0] not in told or not one[1].startswith(_UNKNOWN)]
+        found += [(path, what + _nearest_repeated(path, model) if what == _UNKNOWN else what) for path, what in wrong]
+        _refuse([*found, *between])
     if found:
         _refuse(found)
     return job
@@ -106,6 +114,19 @@ def config_hash(job: JobSpec) -> str:
 def _refuse(found: Sequence[Problem]) -> NoReturn:
     lines = list(dict.fromkeys(" ".join(f"{path}: {what}".lstrip(": ").splitlines()) for path, what in found))
     raise ConfigurationError("\n".join(lines), problems=lines)
+
+
+def _nearest_repeated(path: str, model: type[JobSpec]) -> str:
+    """What was probably meant by an unknown key deep inside sections of one kind, whose keys are listed once."""
+    for step, listed in _REPEATED.items():
+        _, inside, rest = path.rpartition(f".{step}.")
+        parent, _, name = rest.partition(".")[2].rpartition(".")
+        if inside and name:
+            above = listed + (f"{parent}." if parent else "")
+            paths = (key.path for key in keys_of(model) if key.path.startswith(above))
+            beside = [below for path in paths if "." not in (below := path.removeprefix(above))]
+            return did_you_mean(name, beside) or (f" Known here: {', '.join(beside)}." if beside else "")
+    return ""
 
 
 def _overridden(raw: Mapping[str, Any], overrides: Sequence[str]) -> Mapping[str, Any]:

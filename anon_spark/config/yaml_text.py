@@ -27,6 +27,8 @@ class _Loader(yaml.SafeLoader):
             line = key.start_mark.line + 1
             if key.tag == _MERGE:
                 continue
+            if key.value == "on":   # YAML 1.1 takes it for true; here it is what tables are joined by
+                key.tag = _TEXT
             if key.tag != _TEXT:
                 self.faults.append(f"line {line}: a key should be text; put it in quotes")
             elif key.value in seen:

@@ -17,16 +17,18 @@ from anon_spark.primitives.rounds import collect_small
 MOST_LEAVES = 1_000_000
 
 
-def load_hierarchies(specs: Mapping[str, HierarchySpec], spark: SparkSession | None) -> dict[str, Hierarchy | Rule]:
-    """The hierarchy of every column; a fault names the column. Cost: the files are read on the driver."""
+def load_hierarchies(
+    specs: Mapping[str, HierarchySpec], spark: SparkSession | None, where: str = "columns.quasi_identifiers"
+) -> dict[str, Hierarchy | Rule]:
+    """The hierarchy of every column (of every class, `where` says); a fault names it. Cost: the files are read on the driver."""
     found: dict[str, Hierarchy | Rule] = {}
     for name, spec in specs.items():
         try:
             found[name] = load_hierarchy(spec, spark)
         except HierarchyError as error:
-            raise HierarchyError(f"columns.quasi_identifiers.{name}: {error}", **error.facts) from error
+            raise HierarchyError(f"{where}.{name}: {error}", **error.facts) from error
         except ConfigurationError as error:
-            raise ConfigurationError(f"columns.quasi_identifiers.{name}: {error}", **error.facts) from error
+            raise ConfigurationError(f"{where}.{name}: {error}", **error.facts) from error
     return found
 
 

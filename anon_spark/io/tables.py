@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,16 @@ class Snapshot:
     version: int | None
     table_id: str | None
     location: str | None
+    parts: Mapping[str, Snapshot] = field(default_factory=dict)  # of nested tables: each by its key, the outermost first
+
+    @property
+    def tables(self) -> Mapping[str, Snapshot]:
+        """Every table that is read, by its key in the job."""
+        return self.parts or {"input": self}
 
 
-def read_snapshot(spark: SparkSession, spec: InputSpec) -> Snapshot:
-    """The input at its pinned version; the latest one is resolved once, here.
+def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> Snapshot:
+    """A table at its pinned version; the latest one is resolved once, here. A fault names the key of the job.
 
     Cost: metadata only. A table that is not there, or not that version, is a ConfigurationError.
     """
@@ -39,7 +45,7 @@ def read_snapshot(spark: SparkSession, spec: InputSpec) -> Snapshot:
             frame.schema  # noqa: B018 - Connect resolves lazily: fail here, not in the middle of a run
         except Exception as error:  # also what Hadoop and the readers throw, which Spark hands on as it is
             raise ConfigurationError(
-                f"input.table: no readable {spec.format} table at {spec.table}. Check the path, the format and the rights."
+                f"{key}.table: no readable {spec.format} table at {spec.table}. Check the path, the format and the rights."
             ) from error
         return Snapshot(frame, spec.table, None, None, spec.table if is_path(spec.table) else None)
 
@@ -47,7 +53,7 @@ def read_snapshot(spark: SparkSession, spec: InputSpec) -> Snapshot:
     detail = delta_detail(spark, spec.table) if newest else None
     if detail is None:
         raise ConfigurationError(
-            f"input.table: no Delta table at {spec.table}. Check the name, or give input.format for another format."
+            f"{key}.table: no Delta table at {spec.table}. Check the name, or give {key}.format for another format."
         )
     latest = int(newest[0]["version"])
     version = latest if spec.version is None else spec.version
@@ -56,7 +62,7 @@ def read_snapshot(spark: SparkSession, spec: InputSpec) -> Snapshot:
         frame.schema  # noqa: B018
     except Exception as error:
         raise ConfigurationError(
-            f"input.version: version {version} of {spec.table} cannot be read; the latest is {latest}."
+            f"{key}.version: version {version} of {spec.table} cannot be read; the latest is {latest}."
         ) from error
     return Snapshot(frame, spec.table, version, str(detail["id"]), str(detail["location"]))
 

@@ -32,6 +32,7 @@ UNSEEN = -1
 POSITION = PREFIX + "position"
 TEXT = PREFIX + "text"
 OUTSIDE = -1  # bin index of a number outside the domain
+THERE = PREFIX + "there"
 BORDER = PREFIX + "border "
 EXACT = (36, 18)  # digits of a decimal: the difference of two of them is exact, and 0.8999999999999999 stays below 0.9
 
@@ -96,17 +97,24 @@ def dictionaries(
     nulls: str,
     numbers: Collection[str] = (),
     count: Column | None = None,
+    present: Mapping[str, str] | None = None,
 ) -> list[Dictionary]:
     """Distinct keys of every quasi-identifier, looked up in its hierarchy; rules are built for the values seen.
 
     A hierarchy gets its null leaf where the column has nulls and the policy keeps them. `numbers` names the columns of
-    `fractions`; `count` says how many rows a row of `keyed` stands for.
+    `fractions`; `count` says how many rows a row of `keyed` stands for; `present` names, by quasi-identifier, the column that
+    says whether a row has such a value at all.
     Cost: one job; as many rows on the driver as there are distinct values (at most MOST_VALUES in all).
     """
     names = list(hierarchies)
     texts = F.array(*(F.col(quoted(name)).cast("string") for name in names))
+    each = keyed.select(
+        F.posexplode(texts).alias(POSITION, TEXT),
+        (count if count is not None else F.lit(1)).alias(ROWS),
+        *([F.array(*(F.col(present[name]) for name in names)).alias(THERE)] if present else []),
+    )
     values = (
-        keyed.select(F.posexplode(texts).alias(POSITION, TEXT), (count if count is not None else F.lit(1)).alias(ROWS))
+        (each.where(F.col(THERE)[F.col(POSITION)]) if present else each)
         .groupBy(POSITION, TEXT)
         .agg(F.sum(ROWS).alias(ROWS))
     )

@@ -12,6 +12,7 @@ from anon_spark.report.mst import mst_sections
 from anon_spark.report.relational_transaction import relational_transaction_sections
 from anon_spark.report.run_report import Check, Picture, RunReport, Section, Table, Text
 from anon_spark.report.set_valued import set_valued_sections
+from anon_spark.report.tree import tree_sections
 
 __all__ = [
     "Check",
@@ -26,4 +27,5 @@ __all__ = [
     "mst_sections",
     "relational_transaction_sections",
     "set_valued_sections",
+    "tree_sections",
 ]

@@ -288,3 +288,22 @@ def rates_plot(rates: Mapping[str, float], promise: float | None = None) -> str:
             axes.axvline(promise, color=CHOSEN, linewidth=1.2, linestyle=(0, (4, 3)))
 
     return svg_of(draw, (WIDTH, _tall(len(rates)) + 0.2))
+
+
+def trail_plot(trail: Sequence[tuple[int, float]], evaluated: int) -> str:
+    """The best loss so far (log) by the number of cuts that were judged."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        plain_axes(axes)
+        cuts, losses = [cut for cut, _ in trail], [loss for _, loss in trail]
+        axes.step([*cuts, evaluated], [*losses, losses[-1]], where="post", color=ACCENT, linewidth=1.8)
+        axes.set_yscale("log" if min(losses) > 0 and len(losses) > 1 else "linear")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel("cuts judged")
+        axes.set_ylabel("best loss so far")
+        axes.grid(axis="y")
+
+    return svg_of(draw, (WIDTH, 2.8))

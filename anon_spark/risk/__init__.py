@@ -9,6 +9,7 @@ from anon_spark.risk.knowledge import KnowledgeRisk, knowledge_attack
 from anon_spark.risk.link import LinkRisk, link_attack
 from anon_spark.risk.reconstruction import Reconstruction, reconstruction
 from anon_spark.risk.relink import RelinkRisk, relink_attack
+from anon_spark.risk.tree_knowledge import StructureRisk, TreeKnowledge, TreeRisk, tree_attack
 from anon_spark.risk.uniqueness import Uniqueness, UniquenessRisk, uniqueness
 
 __all__ = [
@@ -18,6 +19,9 @@ __all__ = [
     "LinkRisk",
     "Reconstruction",
     "RelinkRisk",
+    "StructureRisk",
+    "TreeKnowledge",
+    "TreeRisk",
     "Uniqueness",
     "UniquenessRisk",
     "cover_attack",
@@ -26,5 +30,6 @@ __all__ = [
     "link_attack",
     "reconstruction",
     "relink_attack",
+    "tree_attack",
     "uniqueness",
 ]

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "pipelines" / "notebooks"
-SMALL = {"ROWS": 400, "K": 5}
+SMALL: dict[str, Any] = {"ROWS": 400, "K": 5}
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +74,24 @@ def test_item_sets_with_counts_and_what_is_not_protected() -> None:
     assert names["by_k"].is_monotonic_increasing and list(names["by_k"].index) == [3, SMALL["K"], 2 * SMALL["K"]]
     assert 0 < names["diverse_rate"] < 1
     assert names["solved"].loc["order known", 3] > names["solved"].loc["order known", SMALL["K"]]
+
+
+def test_values_and_items_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SMALL, "DELTAS", (0.9,))
+    names = executed("relational_transaction.ipynb")
+
+    assert names["verdict"].passed and f"{SMALL['ROWS']} rows" in names["verdict"].detail
+    assert names["measured"]["ncp"] <= 0.65
+    by_delta = names["by_delta"]
+    assert (by_delta["NCP"] <= by_delta.index).all() and by_delta["NCP"].min() > names["measured"]["ncp"]
+    attacks = names["attacks"]
+    assert attacks["worst"][attacks["promised"]].max() <= 1 / SMALL["K"] < attacks["worst"].max()
+
+
+def test_nested_records_and_what_more_knowledge_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SMALL, "CUTS", 12)
+    names = executed("tree.ipynb")
+
+    assert names["verdict"].passed and names["verdict"].facts["rows"] == SMALL["ROWS"] and 0 < names["loss"] < 1
+    attacks = names["attacks"]
+    assert attacks["below"][0] == 0 and attacks["drawn"][0] == SMALL["ROWS"] and list(attacks["labels"]) == [3, 3, 3, 5]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from anon_spark.config import HierarchySpec, LatticeJob, load_job, parse_job
+from anon_spark.config import HierarchySpec, LatticeJob, load_job, loading, parse_job
 from anon_spark.errors import ConfigurationError
 
 JOB: dict[str, Any] = {
@@ -28,7 +28,7 @@ JOB: dict[str, Any] = {
     "output": {"table": "warehouse.release", "runs": "warehouse.runs"},
 }
 ABSENT = object()
-AVAILABLE = "available: lattice, mst, relational_transaction, set_valued"
+AVAILABLE = "available: lattice, mst, relational_transaction, set_valued, tree"
 QUASI = "columns.quasi_identifiers"
 RESERVED = "names starting with _anon_, and _link, are reserved; rename the column"
 DEPTH = "should be a whole number of at least 1, best or worst"
@@ -68,7 +68,8 @@ FAULTS: list[tuple[str, object, str]] = [
     (f"{QUASI}.age.intervals.form", 3, f"{QUASI}.age.intervals.form: unknown key. Did you mean: from?"),
     (f"{QUASI}.age.level", 3, f"{QUASI}.age.level: unknown key. Did you mean: levels?"),
     ("lattice.choose", {"maxloss": 0.1}, "lattice.choose.maxloss: unknown key. Did you mean: max_loss?"),
-    ("input.nest", {}, "input.nest: unknown key. Known here: format, table, version, options."),
+    ("input.nst", {}, "input.nst: unknown key. Known here: format, table, version, options."),
+    ("input.nest", {}, "input.nest: goes with family: tree only, whose records are nested; join the tables into one first"),
     # head
     ("anon_spark", ABSENT, "anon_spark: is required"),
     ("anon_spark", 2, "anon_spark: should be 1, the version of this format"),
@@ -77,7 +78,6 @@ FAULTS: list[tuple[str, object, str]] = [
     ("family", ABSENT, f"family: is required; {AVAILABLE}."),
     ("family", "latice", f"family: unknown family; {AVAILABLE}. Did you mean: lattice?"),
     ("family", 5, f"family: unknown family; {AVAILABLE}."),
-    ("family", "tree", f"family tree is not in this version; {AVAILABLE}"),
     # required
     ("input", ABSENT, "input: is required"),
     ("input.table", ABSENT, "input.table: is required"),
@@ -132,9 +132,9 @@ FAULTS: list[tuple[str, object, str]] = [
     ("input.version", -1, "input.version: should be at least 0"),
     ("input.version", "latest", "input.version: should be a whole number"),
     ("input.options", {"versionAsOf": 3},
-     "input.options: path, versions and change feeds cannot be options; use input.table and input.version"),
+     "input.options: path, versions and change feeds cannot be options; use the keys table and version"),
     ("input.options", {"sep": [1]}, "input.options.sep: should be text"),
-    ("input.table", "data/people@v12", "input.table: give the version as input.version, not in the path"),
+    ("input.table", "data/people@v12", "input.table: give the version under the key version, not in the path"),
     ("input.table", "delta.`/data/people`", "input.table: write the path alone, without format and quotes"),
     ("input", {"table": "people.csv", "format": "csv"},
      "input.table: without a slash it is a catalog name; write ./ before a file"),
@@ -244,9 +244,11 @@ def test_all_faults_come_at_once_also_those_between_keys() -> None:
         "lattice.choose.node", "lattice.class_column", "output.table", "output.runs"}
 
 
-def test_a_family_to_come_is_one_clear_error() -> None:
+def test_a_family_to_come_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {name: job for name, job in loading.FAMILIES.items() if name != "tree"}
+    monkeypatch.setattr(loading, "FAMILIES", known)
     job = with_value("family", "tree") | {"tree": {"g": 2}, "privacy": {"k": 2, "l": 3}}
-    assert refusal(job) == [f"family tree is not in this version; {AVAILABLE}"]
+    assert refusal(job) == ["family tree is not in this version; available: lattice, mst, relational_transaction, set_valued"]
 
 
 SECRET = "S3cr3t-value"

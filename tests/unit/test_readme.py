@@ -45,6 +45,8 @@ def anchors() -> set[str]:
 @pytest.mark.parametrize("key", known_keys())
 def test_every_key_of_a_job_file_is_explained(key: str) -> None:
     said, row = known_keys()[key], rows().get(key)
+    if row is None:  # README says so of tables below others and of hierarchies of classes
+        row = rows().get(key.replace("input.nest.<column>.", "input.").replace("columns.tree.", "columns.quasi_identifiers."))
 
     assert row is not None, f"{key} has no row in README's tables"
     value = row.split(" | ")[1]

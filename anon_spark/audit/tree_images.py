@@ -1,0 +1,193 @@
+"""What a cut makes of the leaves of all classes, and how a published record is compared with the one it was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from anon_spark.audit.item_sets import Ints
+from anon_spark.audit.tree_counting import packed
+from anon_spark.audit.tree_paths import Label, Marks, Nodes, related
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.tree import NONE, STAR, TreeSchema
+
+EVERYTHING: Label = (STAR, STAR)
+Relation = tuple[Label, Label]
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Published labels as numbers, and the number that each leaf becomes; sensitive leaves are published as they are.
+
+    leaves: by rank of a class, one number per leaf and one more for null, NONE without an image; uncovered and twice: how
+    many leaves have none, and several (null aside, unless the hierarchy knows it); unknown: published labels that are none
+    of their class.
+    """
+
+    names: list[Label]
+    leaves: list[Ints] = field(repr=False)
+    on_chain: Marks = field(repr=False)  # [class, class]: whether the second is the first or above it
+    hidden: Marks = field(repr=False)  # by rank: whether a class is sensitive
+    ranks: Mapping[str, int] = field(repr=False)
+    uncovered: int
+    twice: int
+    unknown: int
+
+    @classmethod
+    def of(cls, schema: TreeSchema, hierarchies: Mapping[str, Hierarchy], published: Sequence[Label]) -> Images:
+        """published: the labels of the cut; others of sensitive classes are added. Cost: one pass over all labels, no Spark."""
+        numbers: dict[Label, int] = {}
+        for label in published:
+            numbers.setdefault(label, len(numbers))
+        wanted = set(numbers)
+        tables: list[Ints] = []
+        uncovered = twice = 0
+        seen = {EVERYTHING}
+        for one in schema:
+            hierarchy = hierarchies[one.name]
+            whole = hierarchy.with_null()
+            levels = [*([] if one.sensitive else range(1, whole.height + 1))]
+            image = np.full(whole.leaf_count, NONE, dtype=np.int64)
+            several = np.zeros(whole.leaf_count, dtype=np.bool_)
+            for level in [0, *levels]:
+                texts: list[Label] = [(one.name, one.name if level == whole.height else text) for text in whole.labels[level]]
+                seen.update(texts)
+                if one.sensitive:
+                    for label in texts:
+                        numbers.setdefault(label, len(numbers))
+                found = np.array([numbers.get(label, NONE) for label in texts], dtype=np.int64)[whole.codes[level]]
+                several |= (image != NONE) & (found != NONE) & (found != image)
+                image = np.where(found == NONE, image, found)
+            if EVERYTHING in numbers and not one.sensitive:
+                several |= image != NONE
+                image[:] = numbers[EVERYTHING]
+            asked = slice(None) if hierarchy.has_null else slice(0, -1)
+            uncovered += int((image[asked] == NONE).sum())
+            twice += int(several[asked].sum())
+            tables.append(image)
+        chains = [{other.name for other in schema.chain(one.name)} for one in schema]
+        return cls(
+            names=list(numbers),
+            leaves=tables,
+            on_chain=np.array([[name in chain for name in schema.names] for chain in chains], dtype=np.bool_),
+            hidden=np.array([one.sensitive for one in schema], dtype=np.bool_),
+            ranks=schema.ranks,
+            uncovered=uncovered,
+            twice=twice,
+            unknown=len(wanted - seen),
+        )
+
+    @cached_property
+    def everything(self) -> int:
+        """The number of `*`, or NONE."""
+        return self.names.index(EVERYTHING) if EVERYTHING in self.names else NONE
+
+    def tells(self, numbers: Ints) -> Marks:
+        """Whether a number is that of a label which says something: `*` says nothing, wherever it stands."""
+        marks: Marks = (numbers != NONE) & (numbers != self.everything)
+        return marks
+
+    @property
+    def width(self) -> int:
+        """Bits of a number, from 0 for none."""
+        return len(self.names).bit_length() + 1
+
+    def numbered(self, labels: Sequence[Label]) -> Ints:
+        known = {label: at for at, label in enumerate(self.names)}
+        return np.array([known.get(label, NONE) for label in labels], dtype=np.int64)
+
+    def relations(self, pairs: Sequence[Relation]) -> Ints:
+        """Pairs of labels as one number each, as in `shown_relations`; those with unknown labels cannot occur."""
+        upper, lower = (self.numbered([pair[at] for pair in pairs]) for at in (0, 1))
+        return (upper << self.width | lower)[(upper >= 0) & (lower >= 0)]
+
+
+@dataclass(frozen=True, eq=False)
+class Originals:
+    """The images of some records' values. record: of each row; rows: [row, class] a published number, or NONE.
+
+    lost: per record whether a value has no image.
+    """
+
+    record: Ints
+    rows: Ints
+    lost: Marks
+
+    @classmethod
+    def of(cls, chains: Any, images: Images) -> Originals:
+        """chains: an Arrow array of lists of leaves, one number per class."""
+        sizes = np.asarray(pc.list_value_length(chains).fill_null(0), dtype=np.int64)
+        flat = pc.list_flatten(pc.list_flatten(chains))
+        leaves = np.asarray(flat, dtype=np.int64).reshape(-1, len(images.leaves))
+        record = np.repeat(np.arange(sizes.size), sizes)
+        rows = np.full(leaves.shape, NONE, dtype=np.int64)
+        for rank, table in enumerate(images.leaves):
+            known = leaves[:, rank] >= 0
+            rows[known, rank] = table[leaves[known, rank]]
+        lost = np.zeros(sizes.size, dtype=np.bool_)
+        lost[record[((leaves != NONE) & (rows == NONE)).any(axis=1)]] = True
+        return cls(record, rows, lost)
+
+    def labels(self, images: Images) -> Ints:
+        """Record and label of every label but `*`, as one number, each once."""
+        owner = np.broadcast_to(self.record[:, None], self.rows.shape)
+        there = images.tells(self.rows)
+        return np.unique(owner[there] << images.width | self.rows[there])
+
+    def relations(self, images: Images) -> Ints:
+        """Record and relation, as one number, each once."""
+        found = [np.zeros(0, dtype=np.int64)]
+        for lower in range(self.rows.shape[1]):
+            for upper in np.flatnonzero(images.on_chain[lower]).tolist():
+                above, below = self.rows[:, upper], self.rows[:, lower]
+                both = images.tells(above) & images.tells(below) & (above != below)
+                found.append(((self.record << images.width | above) << images.width | below)[both])
+        return np.unique(np.concatenate(found))
+
+
+def shown_labels(nodes: Nodes, numbers: Ints, images: Images) -> Ints:
+    """Record and label of every published label but `*`, as one number, each once; unknown labels aside."""
+    shown = numbers[nodes.label]
+    return np.unique((nodes.record << images.width | shown)[images.tells(shown)])
+
+
+def shown_relations(nodes: Nodes, numbers: Ints, images: Images) -> tuple[Ints, Ints]:
+    """Record, and relation as one number, of every pair of known labels on a path."""
+    upper, lower = related(nodes)
+    above, below = numbers[nodes.label[upper]], numbers[nodes.label[lower]]
+    both = images.tells(above) & images.tells(below)
+    return nodes.record[upper[both]], (above << images.width | below)[both]
+
+
+def strange_paths(nodes: Nodes, numbers: Ints, originals: Originals, images: Images) -> Marks:
+    """Per record: whether a published path is no part of one of its own paths, or stands in another order of classes."""
+    found = np.zeros(len(nodes.empty), dtype=np.bool_)
+    rank = np.array([images.ranks.get(str(name), NONE) for name, _ in nodes.labels], dtype=np.int64)
+    told = images.tells(numbers[nodes.label])
+    path, owner, column = nodes.path[told], nodes.record[told], rank[nodes.label[told]]
+    if not path.size:
+        return found
+    begins = np.r_[True, path[1:] != path[:-1]]
+    found[owner[1:][~begins[1:] & (column[1:] <= column[:-1])]] = True
+    # one row per path, by class
+    rows = np.full((int(begins.sum()), len(images.leaves)), NONE, dtype=np.int64)
+    rows[np.cumsum(begins) - 1, column] = numbers[nodes.label[told]]
+    record = owner[begins]
+    there = rows != NONE
+    pattern = packed(list(there.T.astype(np.int64)), [1] * there.shape[1])
+    for first in np.unique(pattern, return_index=True)[1].tolist():
+        mine, classes = np.flatnonzero(pattern == pattern[first]), np.flatnonzero(there[first])
+        if not images.on_chain[classes[-1]][classes].all():
+            found[record[mine]] = True
+            continue
+        theirs = np.flatnonzero((originals.rows[:, classes] != NONE).all(axis=1))
+        columns = [np.concatenate([record[mine], originals.record[theirs]])]
+        columns += [np.concatenate([rows[mine, of], originals.rows[theirs, of]]) for of in classes.tolist()]
+        keys = packed(columns, [len(nodes.empty).bit_length(), *[images.width] * classes.size])
+        found[record[mine[~np.isin(keys[: mine.size], keys[mine.size :])]]] = True
+    return found

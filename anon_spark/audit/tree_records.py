@@ -1,0 +1,207 @@
+"""Nested records as the audit reads them: fields by dotted path through arrays of structs, the rows of a person together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from anon_spark.audit.recode import KEPT, NULL, with_code
+from anon_spark.audit.tree_paths import CLASS, PATHS, VALUE
+from anon_spark.audit.truthfulness import STATUS
+from anon_spark.audit.values import hashed, private, quoted, require_columns
+from anon_spark.errors import ConfigurationError
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.tree import TreeClass, TreeSchema
+
+RECORD, CHAINS, CONTENT, LEAST, GREATEST = (
+    private(name) for name in ("record", "chains", "content", "least_mark", "greatest_mark")
+)
+ABSENT, UNKNOWN = -1, -2  # instead of a leaf
+
+_HASH, _MARK = private("hash"), private("kept_mark")
+_ELEMENT, _AT = "element", "at"
+
+
+def require_tree(frame: DataFrame, schema: TreeSchema, hierarchies: Mapping[str, Hierarchy], where: str) -> None:
+    """Raise unless every class has a hierarchy and its field is there. Cost: none, reads the schema."""
+    without = [name for name in schema.names if name not in hierarchies]
+    if without:
+        raise ConfigurationError(f"Classes without a hierarchy: {', '.join(without)}.")
+    require_columns(frame, list(dict.fromkeys(one.steps[0] for one in schema)), where)
+    for one in schema:
+        _Place.of(frame.schema, one)
+
+
+def records_of(
+    frame: DataFrame, schema: TreeSchema, hierarchies: Mapping[str, Hierarchy], record: Column, keep: Sequence[str]
+) -> DataFrame:
+    """One row per record: RECORD, STATUS, CHAINS, CONTENT, and LEAST and GREATEST of the marks of its kept values.
+
+    record: by what the rows of a record are known. CHAINS: lists of one number per class, the leaf of a value, the number
+    of leaves for null, ABSENT or UNKNOWN; classes of which one hangs below the other have their values side by side. An
+    element that is null as a whole is none; a value that is null is one. STATUS: the bits of all values. CONTENT: a hash of
+    all values, whatever the order of arrays and rows.
+    Cost: two broadcast joins per class at most, one shuffle of unfolded rows by record; no action.
+    """
+    places = [_Place.of(frame.schema, one) for one in schema]
+    marked = frame.select("*", record.alias(RECORD), hashed(frame, keep).alias(_MARK))
+    rows = reduce(DataFrame.unionByName, [_unfolded(marked, places, arrays) for arrays in _longest(places)])
+    rows = rows.withColumn(_HASH, hashed(rows, [*map(_raw, range(len(places))), *map(_there, range(len(places)))]))
+    leaves, faults = [], []
+    for rank, one in enumerate(schema):
+        hierarchy, status = hierarchies[one.name], _status(rank)
+        rows = with_code(rows.withColumn(status, F.lit(KEPT)), _raw(rank), _raw(rank), status, hierarchy, 0)
+        there, found = F.col(_there(rank)), F.col(status)
+        leaf = F.when(found == NULL, F.lit(len(hierarchy.keys))).otherwise(F.coalesce(F.col(_raw(rank)), F.lit(UNKNOWN)))
+        leaves.append(F.when(there, leaf).otherwise(F.lit(ABSENT)).cast("int"))
+        faults.append(F.when(there, found).otherwise(F.lit(KEPT)))
+    bits = reduce(lambda one, two: one.bitwiseOR(two), faults)
+    return (
+        rows.select(RECORD, F.array(*leaves).alias(CHAINS), bits.alias(STATUS), _HASH, _MARK)
+        .groupBy(RECORD)
+        .agg(
+            F.bit_or(STATUS).alias(STATUS),
+            F.collect_set(CHAINS).alias(CHAINS),
+            F.xxhash64(F.sort_array(F.collect_list(_HASH))).alias(CONTENT),
+            F.min(_MARK).alias(LEAST),
+            F.max(_MARK).alias(GREATEST),
+        )
+    )
+
+
+def _raw(rank: int) -> str:
+    return private(f"raw_{rank}")
+
+
+def _there(rank: int) -> str:
+    return private(f"there_{rank}")
+
+
+def _status(rank: int) -> str:
+    return private(f"status_{rank}")
+
+
+def _array(depth: int) -> str:
+    return private(f"array_{depth}")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the values of a class are: the arrays on the way, each by the names from the one before, then the last names."""
+
+    arrays: tuple[tuple[str, ...], ...]
+    value: tuple[str, ...]
+    kind: T.DataType
+
+    @classmethod
+    def of(cls, table: T.StructType, one: TreeClass) -> _Place:
+        arrays: list[tuple[str, ...]] = []
+        names: list[str] = []
+        kind: T.DataType = table
+        for step in one.steps:
+            if not isinstance(kind, T.StructType) or step not in kind.names:
+                raise ConfigurationError(f"Field {one.field} of class {one.name} not found: nothing is called {step} there.")
+            names.append(step)
+            kind = kind[step].dataType
+            while isinstance(kind, T.ArrayType):
+                arrays.append(tuple(names))
+                names, kind = [], kind.elementType
+        if isinstance(kind, (T.StructType, T.MapType)):
+            raise ConfigurationError(f"Field {one.field} of class {one.name} is no value but {kind.simpleString()}.")
+        return cls(tuple(arrays), tuple(names), kind)
+
+
+def _longest(places: Sequence[_Place]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """The ways through arrays that are not the beginning of another one."""
+    ways = {place.arrays for place in places}
+    yield from sorted(way for way in ways if not any(way != other and way == other[: len(way)] for other in ways))
+
+
+def _unfolded(frame: DataFrame, places: Sequence[_Place], arrays: tuple[tuple[str, ...], ...]) -> DataFrame:
+    """One row per innermost element of one way through arrays: the values of the classes on it, and whether they are."""
+    for depth, names in enumerate(arrays):
+        wrapped = F.transform(_inside(depth, names), lambda element, at: F.struct(element.alias(_ELEMENT), at.alias(_AT)))
+        frame = frame.select("*", F.explode_outer(wrapped).alias(_array(depth)))
+    columns = [F.col(RECORD), F.col(_MARK)]
+    for rank, place in enumerate(places):
+        depth = len(place.arrays)
+        value, there = F.lit(None), F.lit(False)
+        if place.arrays == arrays[:depth]:
+            value, there = _inside(depth, place.value), F.lit(True)
+            if depth:
+                there = F.isnotnull(_array(depth - 1))
+                there = there & F.isnotnull(_inside(depth, ())) if place.value else there
+        columns += [value.cast(_plain(place.kind)).alias(_raw(rank)), there.alias(_there(rank))]
+    return frame.select(*columns)
+
+
+def _plain(kind: T.DataType) -> T.DataType:
+    """Texts are compared byte by byte."""
+    return T.StringType() if isinstance(kind, T.StringType) else kind
+
+
+def _inside(depth: int, names: Sequence[str]) -> Column:
+    """A field of the row (depth 0), or of the element that was unfolded at a depth."""
+    if depth == 0:
+        first, rest = F.col(quoted(names[0])), names[1:]
+    else:
+        first, rest = F.col(_array(depth - 1)).getField(_ELEMENT), names
+    return reduce(lambda column, name: column.getField(name), rest, first)
+
+
+# -- nested values that are published -------------------------------------------------------------------------------
+
+
+def same_as_nested(release: DataFrame, nested: str, paths: Column, schema: TreeSchema) -> Column:
+    """Whether nested values say the same as the paths, and their arrays are sorted (a null as the text it is called).
+
+    nested: a struct with an array per class below the record, its elements structs of `value` and the classes below.
+    """
+    kind = release.schema[nested].dataType
+    if kind.simpleString() != _nested_kind(schema).simpleString():
+        raise ConfigurationError(f"Column {nested} of the release must be {_nested_kind(schema).simpleString()}.")
+    column = F.col(quoted(nested))
+    roots = [(one, column.getField(one.name)) for one in schema.children(None)]
+    listed = F.sort_array(F.concat(*(_paths_below(array, one, schema) for one, array in roots)))
+    ordered = reduce(or_, [_out_of_order(array, one, schema) for one, array in roots])
+    return F.coalesce((listed == paths) & ~ordered, F.lit(False))
+
+
+def _nested_kind(schema: TreeSchema, name: str | None = None) -> T.StructType:
+    below = []
+    for one in schema.children(name):
+        fields = [T.StructField(VALUE, T.StringType()), *_nested_kind(schema, one.name).fields]
+        below.append(T.StructField(one.name, T.ArrayType(T.StructType(fields))))
+    return T.StructType(below)
+
+
+def _paths_below(array: Column, one: TreeClass, schema: TreeSchema) -> Column:
+    return F.flatten(F.transform(array, partial(_paths_from, one, schema)))
+
+
+def _paths_from(one: TreeClass, schema: TreeSchema, node: Column) -> Column:
+    here = F.struct(F.lit(one.name).alias(CLASS), node.getField(VALUE).alias(VALUE))
+    alone = F.array(F.array(here)).cast(PATHS)
+    below = [_paths_below(node.getField(child.name), child, schema) for child in schema.children(one.name)]
+    if not below:
+        return alone
+    longer = F.transform(F.concat(*below), lambda path: F.concat(F.array(here), path))
+    return F.when(F.size(F.concat(*below)) == 0, alone).otherwise(longer.cast(PATHS))
+
+
+def _out_of_order(array: Column, one: TreeClass, schema: TreeSchema) -> Column:
+    values = F.transform(array, lambda node: F.coalesce(node.getField(VALUE), F.lit("null")))
+    wrong = F.isnull(array) | (F.sort_array(values) != values)
+    for child in schema.children(one.name):
+        wrong = wrong | F.exists(array, partial(_child_out_of_order, child, schema))
+    return wrong
+
+
+def _child_out_of_order(child: TreeClass, schema: TreeSchema, node: Column) -> Column:
+    return _out_of_order(node.getField(child.name), child, schema)

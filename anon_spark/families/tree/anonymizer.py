@@ -1,0 +1,219 @@
+"""The fit of the family `tree`: records as trees, a search over cuts, each judged by ValueCheck, FixStructure and its loss."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame
+
+from anon_spark.errors import ConfigurationError, DataError, did_you_mean
+from anon_spark.families.tree.counting import Evaluator
+from anon_spark.families.tree.recoding import Fitted, TreeRecoding
+from anon_spark.families.tree.records import Records, Roles, check_table, read_records, source_of
+from anon_spark.families.tree.search import Seen, searched
+from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, Cost, Mode, Search, Settings
+from anon_spark.families.tree.tasks import counter_of
+from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
+from anon_spark.model.progress import Progress
+from anon_spark.model.tree import Forest, TreeSchema
+from anon_spark.model.tree.forest import LevelCount
+from anon_spark.primitives.rounds import Workspace, fitted
+
+WORDS = {
+    "search": ("gcs", "beam", "acs", "ocs"),
+    "mode": ("batch", "sequential"),
+    "cost": ("rpd_a", "rpd"),
+    "level_count": ("class", "global"),
+    "nulls": ("value", "suppress"),
+    "on_unseen": ("error", "suppress"),
+}
+LEAST = {"k": 2, "m": 1, "n": 0, "l": 2, "g": 1, "width": 1, "queue_limit": 1, "max_cuts": 1, "max_labels": 1}
+OPTIONAL = ("l", "queue_limit", "max_cuts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeAnonymizer:
+    """k^(m,n)-anonymity of nested records, with l also diversity of sensitive classes.
+
+    Parameters are those of the job file. `schema` names the classes with their fields, `hierarchies` holds one per class.
+    With `person`, all rows of a person are one record. `negations` are values or groups whose absence may be known. `mode`
+    sequential is the printed FixStructure, for small tables.
+    Guarantee of what `fit` returns: see TreeRecoding. Cost: one shuffle of the unfolded values by record; then one job per
+    round of questions for all cuts of a step of the search, none for up to about a million values.
+    """
+
+    k: int
+    schema: TreeSchema
+    hierarchies: Mapping[str, Hierarchy | Rule]
+    m: int = 3
+    n: int = 2
+    l: int | None = None  # noqa: E741 - the literature's name
+    keep: Sequence[str] = ()
+    person: str | None = None
+    nulls: Literal["value", "suppress"] = "value"
+    on_unseen: Literal["error", "suppress"] = "error"
+    search: Search = SEARCH
+    g: int = 2
+    width: int = 4
+    queue_limit: int | None = None
+    max_cuts: int | None = None
+    max_seconds: float | None = None
+    negations: Sequence[str] = ()
+    cost: Cost = "rpd_a"
+    level_count: LevelCount = "class"
+    mode: Mode = "batch"
+    close_unseen: bool = True
+    max_labels: int = MAX_LABELS
+    allow_unprotected_sensitive: bool = False
+    key: str | None = field(default=None, repr=False)
+    workdir: str | None = None
+    progress: Progress | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, words in WORDS.items():
+            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
+                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is None and name in OPTIONAL:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigurationError(f"{name} must be a whole number of at least {least}.")
+        if self.max_seconds is not None and self.max_seconds <= 0:
+            raise ConfigurationError("max_seconds must be above 0.")
+        missing = [one.name for one in self.schema if one.name not in self.hierarchies]
+        if missing:
+            raise ConfigurationError(f"hierarchies: none is given for {', '.join(missing)}.")
+        refuse_ambiguous({n: h for n, h in self.hierarchies.items() if isinstance(h, Hierarchy)})
+        if self.l is not None and not self.schema.sensitive:
+            raise ConfigurationError("l needs a sensitive class: one whose values must not be inferred.")
+        if self.schema.sensitive and self.l is None and not self.allow_unprotected_sensitive:
+            raise ConfigurationError(
+                "A sensitive class without l would be published unprotected. Give l, or set allow_unprotected_sensitive."
+            )
+
+    def fit(self, df: DataFrame, workspace: Workspace | None = None) -> TreeRecoding:
+        """Find a cut and the relations to take apart.
+
+        The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
+        program.
+        """
+        check_table(df, self.roles)
+        return fitted(df.sparkSession, self.workdir, workspace, partial(self._fit, df))
+
+    def _fit(self, df: DataFrame, workspace: Workspace) -> TreeRecoding:
+        started = perf_counter()
+        # 1. records as trees of numbers
+        source = source_of(df, self.roles, workspace)
+        records = read_records(source, self.roles, self.nulls, self.on_unseen, self.max_labels, workspace)
+        forest, settings = records.forest, self.settings
+        negated = self._negated(forest)
+        self._refuse_infeasible(records)
+        read_at = perf_counter()
+        # 2. the best cut that keeps the guarantee
+        evaluator = Evaluator(forest, settings, negations=negated)
+        evaluator.counter = counter_of(records, evaluator.promise, workspace)
+        seen = searched(forest, settings, evaluator.judge, records.occurring, self.progress)
+        if seen.best is None:
+            raise DataError(
+                "No cut keeps the guarantee: with l, sensitive values go along with others in every cut. Lower l or m.",
+                cuts=seen.evaluated,
+            )
+        # 3. as published
+        labels = partial(map, forest.published)
+        return TreeRecoding(
+            roles=self.roles,
+            settings=settings,
+            cut=list(labels(seen.best.cut)),
+            pairs=[(forest.published(upper), forest.published(lower)) for upper, lower in seen.best.pairs],
+            negations=list(labels(negated)),
+            search={
+                **_statistics(seen, forest),
+                "counted": evaluator.counter.kind,
+                "rounds": evaluator.rounds,
+                "seconds": round(perf_counter() - read_at, 3),
+                "seconds_reading": round(read_at - started, 3),
+            },
+            nulls=self.nulls,
+            on_unseen=self.on_unseen,
+            warnings=self._warnings(records, seen, forest),
+            key=self.key if self.key is not None else secrets.token_hex(16),
+            workdir=self.workdir,
+            fitted=Fitted(source, records, workspace),
+        )
+
+    @property
+    def roles(self) -> Roles:
+        """Which fields and columns are what."""
+        return Roles(self.schema, dict(self.hierarchies), list(self.keep), self.person)
+
+    @property
+    def settings(self) -> Settings:
+        names = ("k", "m", "n", "l", "search", "g", "width", "queue_limit", "max_cuts", "max_seconds", "mode", "cost")
+        others = ("level_count", "close_unseen", "max_labels")
+        return Settings(**{name: getattr(self, name) for name in (*names, *others)})
+
+    def _negated(self, forest: Forest) -> tuple[int, ...]:
+        nodes = []
+        for label in self.negations:
+            if label not in forest.labels:
+                raise ConfigurationError(f"negations: no value or group is labelled so.{did_you_mean(label, forest.labels)}")
+            nodes.append(forest.number(label))
+        if any(forest.is_sensitive[node] or node == forest.top for node in nodes):
+            raise ConfigurationError("negations: name values or groups of classes that are not sensitive.")
+        return tuple(dict.fromkeys(nodes))
+
+    def _refuse_infeasible(self, records: Records) -> None:
+        """What no cut can help."""
+        if records.count < self.k:
+            raise DataError(
+                f"k is {self.k}, but there are {records.count:,} records. Lower k, or release more records together.",
+                records=records.count,
+            )
+        if self.l is not None:
+            often = records.often(self.l)
+            if often:
+                raise DataError(
+                    f"{often:,} sensitive values are each in more than 1/{self.l} of the records: no release can be "
+                    f"{self.l}-diverse. Lower l, or leave these values out.",
+                    values=often,
+                )
+
+    def _warnings(self, records: Records, seen: Seen, forest: Forest) -> list[str]:
+        said = []
+        if self.settings.relations < self.n:
+            said.append(f"n is {self.n}, but {self.m} values have at most {self.settings.relations} relations: that many count.")
+        if records.merged:
+            said.append(f"{records.merged:,} equal siblings were put together: how often a value occurs is not published.")
+        if seen.stopped_by is not None:
+            said.append(
+                f"The search was stopped by {seen.stopped_by} after {seen.evaluated:,} cuts: a better cut may exist. The "
+                "guarantee does not depend on it."
+            )
+        if seen.best is not None and seen.best.cut == forest.most_general:
+            said.append("Only the cut {*} was found: the release says nothing but how many records there are.")
+        if self.schema.sensitive and self.l is None:
+            said.append("Sensitive classes are published unprotected: there is no l.")
+        return said
+
+
+def _statistics(seen: Seen, forest: Forest) -> dict[str, Any]:
+    assert seen.best is not None
+    return {
+        "search": seen.settings.search,
+        "cost": seen.settings.cost,
+        "loss": float(f"{seen.best.cost:.12g}"),
+        "cuts": str(forest.cuts()),
+        "evaluated": seen.evaluated,
+        "passed_value_check": seen.passed,
+        "pops": seen.pops,
+        "stopped_by": seen.stopped_by,
+        "disassociations": len(seen.best.pairs),
+        "labels": len(seen.best.cut),
+        "trail": [[cuts, float(f"{loss:.6g}")] for cuts, loss in seen.trail],
+    }

@@ -1,0 +1,286 @@
+"""Answers to the questions of an evaluation: supports of label sets and relations, and the loss, of recoded records.
+
+Few records are counted where the search runs; many lie in blocks that tasks read, one job for all questions of a round. Both
+use the same kernels, so both say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon_spark.families.tree.settings import Settings
+from anon_spark.families.tree.structure import (
+    Answer,
+    CostQuestion,
+    Evaluation,
+    Known,
+    Pair,
+    Position,
+    Question,
+    Solution,
+    evaluation,
+)
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.synopsis import record_rpd, rpd_a, synopsis
+from anon_spark.kernels.tree_counting import tally
+from anon_spark.kernels.tree_keys import Layout
+from anon_spark.kernels.tree_violations import first_violation, found, relation_supports
+from anon_spark.kernels.trees import Trees, containing, disassociated_uses, distinct, projected, selected
+from anon_spark.model.tree import NONE, Cut, Forest
+
+SAMPLE = 2**12
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The labels of a cut that count, as slots: its nodes ascending, then the negations that tell something (T-9)."""
+
+    image: Codes
+    nodes: Codes  # by slot, without negations
+    slots: Codes  # by node
+    ranks: Codes  # of each slot's class; negations have none
+    negated: Flags  # [negations, nodes]: labels at or below X
+
+    @classmethod
+    def of(cls, forest: Forest, cut: Cut, negations: Sequence[int]) -> Slots:
+        nodes: Codes = np.array(cut, dtype=np.int32)
+        slots: Codes = np.full(forest.size, NONE, dtype=np.int32)
+        slots[nodes] = np.arange(nodes.size, dtype=np.int32)
+        rows = []
+        for node in negations:
+            below = np.zeros(forest.size, dtype=np.bool_)
+            below[forest.below(node)] = True
+            if below[nodes].any():  # strictly below a node of the cut a negation tells nothing
+                rows.append(below)
+        negated = np.array(rows, dtype=np.bool_).reshape(-1, forest.size)
+        ranks: Codes = np.concatenate([forest.classes[nodes], np.full(len(rows), NONE)]).astype(np.int32)
+        return cls(forest.image(cut), nodes, slots, ranks, negated)
+
+    @property
+    def count(self) -> int:
+        return int(self.ranks.size)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as tasks understand it: arrays, no forest."""
+
+    slots: Slots
+    top: int
+    pairs: Codes
+    sizes: int
+    focus: Flags
+    supports: tuple[Codes | Ints, Codes | Ints, Ints]  # ancestor slot, descendant slot, records
+    after: Position | None
+    factors: NDArray[np.float64] | None = None  # of a question of cost
+    exact: bool = False  # RPD instead of RPD_a
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is counted for: the guarantee, and the sensitive values by node (1 … S, 0 for others)."""
+
+    k: int
+    l: int  # noqa: E741 - 0: none
+    n: int
+    secrets: Codes
+
+
+class Counter(Protocol):
+    """Something that answers questions about the records."""
+
+    kind: str
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer | float]: ...
+
+
+@dataclass
+class Evaluator:
+    """Judges cuts side by side: every evaluation's next question goes into one batch."""
+
+    forest: Forest
+    settings: Settings
+    negations: tuple[int, ...] = ()
+    counter: Counter = field(init=False)
+    rounds: int = 0
+    _slots: dict[Cut, Slots] = field(default_factory=dict)
+
+    def judge(self, cuts: Sequence[tuple[Cut, Known | None]]) -> list[Solution]:
+        """Solutions in the order of the cuts. Cost: as many batches as the longest evaluation has questions."""
+        running: dict[int, Evaluation] = {
+            at: evaluation(cut, self._still(known), self.settings) for at, (cut, known) in enumerate(cuts)
+        }
+        questions = {at: next(one) for at, one in running.items()}
+        done: dict[int, Solution] = {}
+        while questions:
+            answers = self.counter.answers([self._asked(question) for question in questions.values()])
+            self.rounds += 1
+            following: dict[int, Question | CostQuestion] = {}
+            for at, answer in zip(questions, answers, strict=True):
+                try:
+                    following[at] = running[at].send(answer)
+                except StopIteration as end:
+                    done[at] = end.value
+            questions = following
+        self._slots.clear()
+        return [done[at] for at in range(len(cuts))]
+
+    def _still(self, known: Known | None) -> Known | None:
+        """What is known of a cut, but nothing where a negation begins to tell something: its records lack the fresh labels."""
+        return None if known is None or known.fresh.intersection(self.negations) else known
+
+    @cached_property
+    def promise(self) -> Promise:
+        settings, forest = self.settings, self.forest
+        secrets: Codes = np.zeros(forest.size, dtype=np.int32)
+        if settings.l is not None:
+            leaves = np.flatnonzero(forest.is_sensitive & (forest.levels == 0))
+            secrets[leaves] = np.arange(1, leaves.size + 1, dtype=np.int32)
+        return Promise(settings.k, settings.l or 0, settings.relations, secrets)
+
+    @cached_property
+    def _factors(self) -> NDArray[np.float64]:
+        return self.forest.counts(self.settings.level_count).astype(np.float64)
+
+    def _asked(self, question: Question | CostQuestion) -> Asked:
+        if question.cut not in self._slots:
+            self._slots[question.cut] = Slots.of(self.forest, question.cut, self.negations)
+        slots = self._slots[question.cut]
+        pairs: Codes = np.array(question.pairs, dtype=np.int32).reshape(-1, 2)
+        nothing: Ints = np.zeros(0, dtype=np.int64)
+        if isinstance(question, CostQuestion):
+            exact = self.settings.cost == "rpd"
+            none: Flags = np.zeros(0, dtype=np.bool_)
+            return Asked(slots, self.forest.top, pairs, 0, none, (nothing,) * 3, None, self._factors, exact)
+        focus: Flags = np.zeros(0 if question.focus is None else slots.count, dtype=np.bool_)
+        if question.focus is not None:
+            focus[slots.slots[sorted(question.focus)]] = True
+        known = np.array([(*pair, times) for pair, times in question.supports.items()], dtype=np.int64).reshape(-1, 3)
+        supports = (slots.slots[known[:, 0]], slots.slots[known[:, 1]], known[:, 2])
+        return Asked(slots, self.forest.top, pairs, question.sizes, focus, supports, question.after)
+
+
+# --- one question on some records --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of some records: keys with counts, and the records that each disassociation changed."""
+
+    keys: Ints
+    counts: Ints
+    used: Ints
+
+
+def recoded(trees: Trees, asked: Asked) -> tuple[Trees, Ints, Ints]:
+    """The records under the cut after the disassociations, equal ones together where that pays; records changed by each."""
+    images, weights = _together(projected(trees, asked.slots.image, asked.top))
+    changed, used = disassociated_uses(images, asked.pairs, weights)
+    return changed, weights, used
+
+
+def _together(trees: Trees) -> tuple[Trees, Ints]:
+    """Equal records as one, with their number, if a sample shows that there are many."""
+    weights = np.ones(trees.records, dtype=np.int64)
+    if trees.records > SAMPLE:
+        few = Trees(trees.offsets[: SAMPLE + 1], trees.labels, trees.parents)
+        if distinct(few, weights[:SAMPLE])[0].records > SAMPLE // 2:
+            return trees, weights
+    return distinct(trees, weights)
+
+
+def tallied(trees: Trees, weights: Ints, asked: Asked, promise: Promise) -> tuple[Ints, Ints]:
+    """Keys and counts of a question over some recoded records."""
+    slots = asked.slots
+    return tally(trees, weights, slots.slots, slots.count, asked.sizes, asked.focus, slots.negated, promise.secrets)
+
+
+def relevant(trees: Trees, asked: Asked) -> Trees:
+    """The records that hold a label in focus after the cut; all, without a focus."""
+    if not asked.focus.size:
+        return trees
+    wanted = np.zeros(asked.slots.image.size, dtype=np.bool_)
+    known = asked.slots.image >= 0
+    slot = asked.slots.slots[asked.slots.image[known]]
+    wanted[known] = (slot != NONE) & asked.focus[slot]
+    return selected(trees, containing(trees, wanted))
+
+
+def answer_of(asked: Asked, tally_: Tally, promise: Promise) -> Answer:
+    """The violations that whole counts show."""
+    slots = asked.slots
+    layout = Layout.of(slots.count, asked.sizes, int(promise.secrets.max(initial=0)))
+    supports = np.zeros((slots.count, slots.count), dtype=np.int64)
+    upper, lower, times = asked.supports
+    supports[upper, lower] = supports[lower, upper] = times
+    own = relation_supports(layout, tally_.keys, tally_.counts)
+    if not times.size:
+        supports = own
+    nodes = slots.nodes.tolist()
+    if asked.after is not None:
+        return _first(asked, layout, tally_, promise, supports, nodes)
+    seen = found(layout, tally_.keys, tally_.counts, promise.k, promise.l, promise.n, supports, slots.ranks)
+    above, below = np.nonzero(own)
+    ordered = slots.ranks[above] < slots.ranks[below]
+    return Answer(
+        values=seen.value_violations,
+        diversity=seen.diversity_violations,
+        sizes={size: [(nodes[a], nodes[b]) for a, b in pairs] for size, pairs in seen.relations.items()},
+        supports={
+            (nodes[a], nodes[b]): int(own[a, b]) for a, b in zip(above[ordered].tolist(), below[ordered].tolist(), strict=True)
+        },
+        used=tuple(tally_.used.tolist()),
+    )
+
+
+def _first(asked: Asked, layout: Layout, tally_: Tally, promise: Promise, supports: Ints, nodes: list[int]) -> Answer:
+    slots = asked.slots.slots
+    size, labels, relations, pairs = asked.after or Position(0, (), 0, ())
+    position = (
+        size,
+        tuple(int(slots[one]) for one in labels),
+        relations,
+        tuple((int(slots[a]), int(slots[b])) for a, b in pairs),
+    )
+    one = first_violation(
+        layout, tally_.keys, tally_.counts, promise.k, promise.l, promise.n, supports, asked.slots.ranks, position
+    )
+    used = tuple(tally_.used.tolist())
+    if one is None:
+        return Answer(0, 0, {}, {}, used)
+    named: tuple[Pair, ...] = tuple((nodes[a], nodes[b]) for a, b in one.relations)
+    at = Position(len(one.slots), tuple(nodes[slot] for slot in one.slots), len(named), named)
+    return Answer(0, 0, {}, {}, used, (at, (nodes[one.least[0]], nodes[one.least[1]])))
+
+
+# --- few records -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class LocalCounter:
+    """Records that are counted where the search runs. Cost: their arrays; each question one pass over those it concerns."""
+
+    trees: Trees
+    promise: Promise
+
+    kind = "driver"
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer | float]:
+        return [self._answer(one) for one in asked]
+
+    def _answer(self, asked: Asked) -> Answer | float:
+        trees = relevant(self.trees, asked)
+        images, weights, used = recoded(trees, asked)
+        if asked.factors is None:
+            return answer_of(asked, Tally(*tallied(images, weights, asked, self.promise), used), self.promise)
+        if asked.exact:
+            return float(record_rpd(images, asked.factors) @ weights) / self.trees.records
+        return rpd_a(synopsis(images, weights), asked.factors)

@@ -1,0 +1,177 @@
+"""ACS, GCS, OCS and beam search over the cuts, from {*} downwards.
+
+Every search sees cuts through `Evaluator.judged`, which judges a list of them side by side. A closed value is never
+specialized below; costs compare rounded to 12 significant digits, then the most general cut comes first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from anon_spark.families.tree.settings import Settings
+from anon_spark.families.tree.structure import Known, Solution
+from anon_spark.model.progress import Progress
+from anon_spark.model.tree import Cut, Forest
+
+Closed = frozenset[int]
+Order = tuple[float, int, Cut]
+Judge = Callable[[Sequence[tuple[Cut, Known | None]]], list[Solution]]
+
+
+class BudgetSpent(Exception):
+    """The search may judge no more cuts; the best solution so far stands."""
+
+
+@dataclass
+class Seen:
+    """What a search counts and keeps: how many cuts it judged, and the best it may publish."""
+
+    forest: Forest
+    settings: Settings
+    judge: Judge
+    progress: Progress | None = None
+    evaluated: int = 0
+    passed: int = 0  # ValueCheck
+    pops: int = 0
+    best: Solution | None = None
+    stopped_by: str | None = None
+    trail: list[tuple[int, float]] = field(default_factory=list)  # cuts judged, loss: each time a better one was found
+    started: float = field(default_factory=perf_counter)
+
+    def judged(self, wanted: Sequence[tuple[Cut, Known | None]]) -> list[Solution]:
+        """Judge cuts, within the budget: the list is cut short by it, and the search ends with this batch."""
+        left = None if self.settings.max_cuts is None else self.settings.max_cuts - self.evaluated
+        if left is not None and left <= 0:
+            self.stopped_by = "max_cuts"
+            raise BudgetSpent
+        limit = self.settings.max_seconds
+        if limit is not None and self.best is not None and perf_counter() - self.started > limit:
+            self.stopped_by = "max_seconds"
+            raise BudgetSpent
+        found = self.judge(wanted[:left])
+        self.evaluated += len(found)
+        self.passed += sum(one.fits for one in found)
+        for one in found:
+            if one.valid and (self.best is None or self.order(one) < self.order(self.best)):
+                self.best = one
+                self.trail.append((self.evaluated, one.cost))
+        if self.progress is not None and self.best is not None:
+            told = f"cuts evaluated, best loss {self.best.cost:.6g}"
+            self.progress(self.evaluated, self.settings.max_cuts or 0, told)
+        if len(found) < len(wanted):
+            self.stopped_by = "max_cuts"
+            raise BudgetSpent
+        return found
+
+    def order(self, one: Solution) -> Order:
+        """By which solutions are compared."""
+        return (float(f"{one.cost:.12g}"), *self.forest.key(one.cut))
+
+
+def searched(
+    forest: Forest, settings: Settings, judge: Judge, occurring: Iterable[int], progress: Progress | None = None
+) -> Seen:
+    """The best cut that the job's search finds. occurring: the leaves of the records.
+
+    Guarantee: {*} is judged first, so there is a solution whenever the job is feasible.
+    """
+    seen = Seen(forest, settings, judge, progress)
+    closed = unseen_nodes(forest, occurring) if settings.close_unseen else frozenset()
+    walk = {"acs": all_cuts, "gcs": greedy_cuts, "ocs": greedy_cuts, "beam": beam_cuts}[settings.search]
+    try:
+        (start,) = seen.judged([(forest.most_general, None)])
+        if start.fits:
+            walk(seen, start, closed)
+    except BudgetSpent:
+        pass
+    return seen
+
+
+def unseen_nodes(forest: Forest, occurring: Iterable[int]) -> Closed:
+    """Nodes none of whose leaves occurs: specializing them changes nothing."""
+    alive: set[int] = set()
+    for leaf in occurring:
+        node = leaf
+        while node != -1 and node not in alive:
+            alive.add(node)
+            node = int(forest.parents[node])
+    return frozenset(range(forest.size)) - alive
+
+
+def all_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
+    """ACS: every cut below a cut that passes ValueCheck, depth first (T-7)."""
+    stack = [(start, closed)]
+    while stack:
+        cut, closed = stack.pop()
+        seen.pops += 1
+        values = _open(seen.forest, cut, closed)
+        kids = seen.judged([_kid(seen.forest, cut, value) for value in values])
+        below = [
+            (kid, closed.union(values[:at]))  # each cut is met once
+            for at, kid in enumerate(kids)
+            if kid.fits
+        ]
+        stack += reversed(below)
+
+
+def greedy_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
+    """GCS: specialize the cheapest cut of the queue, keep its g cheapest kids. OCS: the same without disassociation."""
+    forest, settings = seen.forest, seen.settings
+    queue: list[tuple[Order, Solution, Closed]] = [(seen.order(start), start, closed)]
+    while queue:
+        _, cut, closed = heapq.heappop(queue)
+        seen.pops += 1
+        # 1. judge all specializations by values that are not closed
+        values = _open(forest, cut, closed)
+        kids = seen.judged([_kid(forest, cut, value) for value in values])
+        # 2. a value that failed ValueCheck fails in every cut below
+        failed = closed.union(value for value, kid in zip(values, kids, strict=True) if not kid.fits)
+        # 3. keep the g cheapest; each closes the values of those before it
+        ranked = sorted(
+            (seen.order(kid), value, kid)
+            for value, kid in zip(values, kids, strict=True)
+            if kid.fits and (kid.clean or not settings.without_disassociation)
+        )
+        for at, (order, _, kid) in enumerate(ranked[: settings.g]):
+            heapq.heappush(queue, (order, kid, failed.union(value for _, value, _ in ranked[:at])))
+        if settings.queue_limit is not None and len(queue) > settings.queue_limit:
+            queue = heapq.nsmallest(settings.queue_limit, queue)  # a sorted list is a heap
+
+
+def beam_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
+    """Of each generation, the `width` cheapest cuts over all parents; values are closed by failed ValueChecks only."""
+    forest, width = seen.forest, seen.settings.width
+    met: set[Cut] = {start.cut}
+    generation: list[tuple[Solution, Closed]] = [(start, closed)]
+    while generation:
+        # 1. all specializations of the generation that were not judged before, in one batch
+        wanted: list[tuple[int, int]] = []
+        for at, (cut, closed) in enumerate(generation):
+            for value in _open(forest, cut, closed):
+                specialized = forest.specialized(cut.cut, value)
+                if specialized not in met:
+                    met.add(specialized)
+                    wanted.append((at, value))
+        kids = seen.judged([_kid(forest, generation[at][0], value) for at, value in wanted])
+        seen.pops += len(generation)
+        # 2. values that fail below a cut fail below all its kids
+        failed = [set(closed) for _, closed in generation]
+        for (at, value), kid in zip(wanted, kids, strict=True):
+            if not kid.fits:
+                failed[at].add(value)
+        # 3. the cheapest are the next generation
+        ranked = sorted((seen.order(kid), at, kid) for (at, _), kid in zip(wanted, kids, strict=True) if kid.fits)
+        generation = [(kid, frozenset(failed[at])) for _, at, kid in ranked[:width]]
+
+
+def _open(forest: Forest, cut: Solution, closed: Closed) -> list[int]:
+    """The values of a cut that may be specialized, in order."""
+    return [value for value in cut.cut if value not in closed and forest.can_specialize(value)]
+
+
+def _kid(forest: Forest, cut: Solution, value: int) -> tuple[Cut, Known]:
+    specialized = forest.specialized(cut.cut, value)
+    return specialized, Known(frozenset(specialized).difference(cut.cut), cut.clean)

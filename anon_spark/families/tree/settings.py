@@ -1,0 +1,46 @@
+"""What a fit of the family `tree` may be told, and its defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from anon_spark.model.tree.forest import LevelCount
+
+Search = Literal["gcs", "beam", "acs", "ocs"]
+Mode = Literal["batch", "sequential"]
+Cost = Literal["rpd_a", "rpd"]
+
+SEARCH: Search = "beam"
+MAX_LABELS = 64
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The guarantee and how a cut that keeps it is looked for."""
+
+    k: int
+    m: int = 3
+    n: int = 2
+    l: int | None = None  # noqa: E741 - the literature's name
+    search: Search = SEARCH
+    g: int = 2
+    width: int = 4
+    queue_limit: int | None = None
+    max_cuts: int | None = None
+    max_seconds: float | None = None
+    mode: Mode = "batch"
+    cost: Cost = "rpd_a"
+    level_count: LevelCount = "class"
+    close_unseen: bool = True
+    max_labels: int = MAX_LABELS
+
+    @property
+    def without_disassociation(self) -> bool:
+        """OCS: a cut that needs any is no solution."""
+        return self.search == "ocs"
+
+    @property
+    def relations(self) -> int:
+        """n, at most the number of pairs of m values."""
+        return min(self.n, self.m * (self.m - 1) // 2)

@@ -1,0 +1,171 @@
+"""ValueCheck and FixStructure of one cut, written as the paper does; the counting is asked for, not done here.
+
+Each evaluation is a generator: it yields a question about the records under a cut and some disassociations, and goes on
+with the answer. So the cuts of one step of a search are evaluated side by side, with one Spark job per round for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from anon_spark.families.tree.settings import Settings
+from anon_spark.model.tree import Cut
+
+Pair = tuple[int, int]  # nodes (a, b): a is an ancestor of b
+Size = tuple[int, int]  # |V|, |E|
+
+
+@dataclass(frozen=True)
+class Question:
+    """Count the records under a cut after disassociations.
+
+    sizes: label sets of up to so many labels. focus: only sets with one of these nodes (None: all). supports: of relations,
+    as far as known. after: ask for the first violation behind this position, in the order of §6 (sequential mode).
+    """
+
+    cut: Cut
+    pairs: tuple[Pair, ...]
+    sizes: int
+    focus: frozenset[int] | None = None
+    supports: dict[Pair, int] = field(default_factory=dict)
+    after: Position | None = None
+
+
+class Position(NamedTuple):
+    """A label set and relations inside it, both sorted; compared in the order of §6."""
+
+    size: int
+    labels: tuple[int, ...]
+    relations: int
+    pairs: tuple[Pair, ...]
+
+
+START = Position(0, (), 0, ())
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was counted: violations of support or diversity."""
+
+    values: int  # label sets without relations that fewer than k records hold
+    diversity: int  # label sets without relations, the empty one included, of which a sensitive value is in too many
+    sizes: dict[Size, list[Pair]]  # by (|V|, |E|): the relations to give up, least support first in their set
+    supports: dict[Pair, int]  # of the relations among the sets that were counted
+    used: tuple[int, ...]  # records that each disassociation changed, of those with a label in focus
+    first: tuple[Position, Pair] | None = None
+
+
+@dataclass(frozen=True)
+class CostQuestion:
+    """The loss of a cut with its disassociations."""
+
+    cut: Cut
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A cut as it was judged.
+
+    fits: ValueCheck holds, so it may be specialized. valid: it may be published, with `pairs` disassociated in their order.
+    clean: no relation had to be given up.
+    """
+
+    cut: Cut
+    fits: bool
+    valid: bool
+    clean: bool
+    pairs: tuple[Pair, ...] = ()
+    cost: float = float("inf")
+
+
+Evaluation = Generator[Question | CostQuestion, Any, Solution]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the cut that was specialized says of the new one: its labels but `fresh` fit together, and maybe were clean."""
+
+    fresh: frozenset[int]
+    clean: bool
+
+
+def evaluation(cut: Cut, known: Known | None, settings: Settings) -> Evaluation:
+    """Judge a cut: ValueCheck, FixStructure, loss.
+
+    Sets without a fresh label were counted for the cut before: by monotonicity they need no second ValueCheck, and if that
+    cut was clean no second StructureCheck. Diversity is not monotone, so with l every set is counted.
+    """
+    focus = known.fresh if known is not None and settings.l is None else None
+    # 1. ValueCheck
+    counted: Answer = yield Question(cut, (), settings.m, focus)
+    if counted.values:
+        return Solution(cut, fits=False, valid=False, clean=False)
+    # 2. StructureCheck of what is new
+    clean = not counted.sizes and (focus is None or (known is not None and known.clean))
+    pairs: tuple[Pair, ...] = ()
+    if settings.relations and not clean:
+        if settings.without_disassociation and counted.sizes:
+            return Solution(cut, fits=True, valid=False, clean=False)
+        # 3. FixStructure
+        fixed = sequentially_fixed if settings.mode == "sequential" else fixed_structure
+        pairs = yield from fixed(cut, settings)
+    # 4. loss
+    cost: float = yield CostQuestion(cut, pairs)
+    return Solution(cut, True, counted.diversity == 0, not pairs, pairs, cost)
+
+
+def fixed_structure(cut: Cut, settings: Settings) -> Generator[Question, Answer, tuple[Pair, ...]]:
+    """FixStructure in rounds (T-6): give up the relations of all violations of the smallest size at once, until none is left.
+
+    A disassociation (a, b) takes relations from b only, so after a round only sets with such a b are counted again, and all
+    sets once more where these show nothing at or below the size reached.
+    """
+    pairs: tuple[Pair, ...] = ()
+    settled = 0
+    supports: dict[Pair, int] = {}
+    reached: Size = (0, 0)
+    sizes, focus = 2, None
+    while True:
+        counted = yield Question(cut, pairs, sizes, focus, supports)
+        # of the last round, leave out those whose support had become 0 before their turn
+        last = zip(pairs[settled:], counted.used[settled:], strict=True)
+        pairs = pairs[:settled] + tuple(pair for pair, used in last if used)
+        settled = len(pairs)
+        supports = _updated(supports, counted.supports, focus)
+        smallest = min(counted.sizes, default=None)
+        if smallest is not None and (focus is None or smallest <= reached):
+            reached = smallest
+            given_up = sorted(counted.sizes[smallest])
+            pairs += tuple(given_up)
+            sizes, focus = 2, frozenset(b for _, b in given_up)  # first their relations, with new supports
+        elif sizes < settings.m:
+            sizes, focus = settings.m, focus if reached > (2, 1) else None
+        elif focus is not None and settings.m > 2:
+            focus = None
+        else:
+            return pairs
+
+
+def sequentially_fixed(cut: Cut, settings: Settings) -> Generator[Question, Answer, tuple[Pair, ...]]:
+    """FixStructure as printed, repeated until stable (T-5): one violation, one disassociation."""
+    pairs: tuple[Pair, ...] = ()
+    changed = True
+    while changed:
+        changed, after = False, START
+        while True:
+            counted = yield Question(cut, pairs, settings.m, after=after)
+            if counted.first is None:
+                break
+            after, pair = counted.first
+            pairs, changed = (*pairs, pair), True
+    return pairs
+
+
+def _updated(known: dict[Pair, int], counted: dict[Pair, int], focus: frozenset[int] | None) -> dict[Pair, int]:
+    """Supports of relations after a count of all sets, or of those with a label in focus."""
+    if focus is None:
+        return counted
+    return {pair: support for pair, support in known.items() if not focus.intersection(pair)} | counted

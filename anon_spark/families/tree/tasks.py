@@ -1,0 +1,242 @@
+"""Many records: they lie in packed blocks that tasks read, and one job answers all questions of a round.
+
+A task counts its records for every question and sends its counters in parts, by label sets; each part is added up and judged
+where it lands, so that the driver sees violations, not counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import comb, fsum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from anon_spark.columns import PREFIX
+from anon_spark.families.tree.counting import (
+    Asked,
+    Counter,
+    LocalCounter,
+    Promise,
+    Tally,
+    answer_of,
+    recoded,
+    relevant,
+    tallied,
+)
+from anon_spark.families.tree.records import LABELS, PARENTS, Records, trees_in
+from anon_spark.families.tree.structure import Answer
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.synopsis import (
+    Shares,
+    Synopsis,
+    depths_of,
+    merged_synopses,
+    record_rpd,
+    rpd_a_of,
+    shares_of,
+    synopsis,
+)
+from anon_spark.kernels.tree_counting import merged
+from anon_spark.kernels.tree_keys import Layout
+from anon_spark.kernels.trees import Trees, concatenated, packed, unpacked
+from anon_spark.primitives.rounds import Workspace, collect_small
+
+LOCAL_NODES = 2**20
+"""Up to so many nodes the records are counted where the search runs: 8 MiB, and no job per round."""
+TASK_NODES = 2**22
+"""Nodes that a task holds at once."""
+BLOCK_NODES = 2**18
+PARTS = 8
+"""Parts of the counters of one question."""
+USES = -1
+"""Part of what is no counter: the records that each disassociation changed, or sums of loss."""
+CONTENT = PREFIX + "content"
+QUESTION, PART, KEYS, COUNTS, FOUND = (PREFIX + name for name in ("question", "part", "keys", "counts", "found"))
+COUNTED = f"{QUESTION} int, {PART} int, {KEYS} binary, {COUNTS} binary"
+JUDGED = f"{QUESTION} int, {FOUND} string"
+
+
+def counter_of(records: Records, promise: Promise, workspace: Workspace) -> Counter:
+    """Where few records are, here; else in tasks. Cost: one pass over the records, and a write of the blocks if many."""
+    blocks = records.frame.select(LABELS, PARENTS).mapInArrow(_packing, f"{CONTENT} binary")
+    if records.nodes <= LOCAL_NODES:
+        table = collect_small(blocks, records.count, "Blocks of records")
+        return LocalCounter(concatenated([unpacked(block.as_py()) for block in table.column(0)]), promise)
+    return TaskCounter(workspace.store(blocks, "blocks"), records.count, promise)
+
+
+@dataclass
+class TaskCounter:
+    """Records in blocks. Cost of answers: one job, one shuffle of the counters that are not zero."""
+
+    blocks: DataFrame
+    records: int
+    promise: Promise
+
+    kind = "tasks"
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer | float]:
+        counted = self.blocks.mapInArrow(_counting(asked, self.promise), COUNTED)
+        judged = counted.groupBy(QUESTION, PART).applyInArrow(_judging(asked, self.promise), JUDGED)
+        table = collect_small(judged, len(asked) * (PARTS + 2), "Answers to a round of questions")
+        parts: list[list[dict[str, Any]]] = [[] for _ in asked]
+        for row in table.to_pylist():
+            parts[row[QUESTION]].append(json.loads(row[FOUND]))
+        return [
+            self._loss(one, found) if one.factors is not None else _answer(found, one)
+            for one, found in zip(asked, parts, strict=True)
+        ]
+
+    def _loss(self, asked: Asked, parts: Sequence[Mapping[str, Any]]) -> float:
+        if asked.exact:
+            return fsum(value for part in parts for value in part["sums"]) / self.records
+        kinds = (np.int32, np.int32, np.int64, np.float64, np.float64, np.int64, np.int64)
+        return rpd_a_of([Shares(*(np.array(v, dtype=k) for v, k in zip(part["shares"], kinds, strict=True))) for part in parts])
+
+
+def _answer(parts: Sequence[Mapping[str, Any]], asked: Asked) -> Answer:
+    """The parts of an answer together."""
+    sizes: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for part in parts:
+        for labels, relations, pairs in part.get("sizes", []):
+            sizes.setdefault((labels, relations), set()).update((a, b) for a, b in pairs)
+    uses = [part["used"] for part in parts if "used" in part]
+    return Answer(
+        values=sum(part.get("values", 0) for part in parts),
+        diversity=sum(part.get("diversity", 0) for part in parts),
+        sizes={size: sorted(pairs) for size, pairs in sizes.items()},
+        supports={(a, b): times for part in parts for a, b, times in part.get("supports", [])},
+        used=tuple(uses[0]) if uses else (0,) * len(asked.pairs),
+    )
+
+
+# --- in tasks ----------------------------------------------------------------------------------------------------------
+
+
+def _packing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for several in _until((trees_in(pa.Table.from_batches([batch])) for batch in batches), BLOCK_NODES):
+        yield pa.RecordBatch.from_arrays([pa.array([packed(several)], pa.binary())], names=[CONTENT])
+
+
+def _until(parts: Iterable[Trees], nodes: int) -> Iterator[Trees]:
+    """Parts put together until they have so many nodes."""
+    waiting: list[Trees] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(one.labels.size for one in waiting) >= nodes:
+            yield concatenated(waiting)
+            waiting = []
+    if waiting:
+        yield concatenated(waiting)
+
+
+def _counting(asked: Sequence[Asked], promise: Promise) -> Any:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        blocks = (unpacked(block.as_py()) for batch in batches for block in batch.column(0))
+        for trees in _until(blocks, TASK_NODES):
+            for question, one in enumerate(asked):
+                yield from counted(question, one, trees)
+
+    def counted(question: int, one: Asked, trees: Trees) -> Iterator[pa.RecordBatch]:
+        images, weights, used = recoded(relevant(trees, one), one)
+        if one.factors is not None:
+            if one.exact:
+                yield _row(question, USES, np.zeros(0, np.int64), record_rpd(images, one.factors) @ weights)
+                return
+            for part, cut in _split(synopsis(images, weights)):
+                arrays = np.concatenate([cut.labels.astype(np.int64), cut.parents.astype(np.int64)])
+                yield _row(question, part, arrays, cut.counts)
+            return
+        if used.size:
+            yield _row(question, USES, np.zeros(0, np.int64), used)
+        keys, counts = tallied(images, weights, one, promise)
+        borders = np.searchsorted(keys, _borders(one, promise))
+        for part, (begin, end) in enumerate(zip([0, *borders], [*borders, keys.size], strict=True)):
+            if end > begin:
+                yield _row(question, part, keys[begin:end], counts[begin:end])
+
+    return count
+
+
+def _judging(asked: Sequence[Asked], promise: Promise) -> Any:
+    def judge(table: pa.Table) -> pa.Table:
+        question, part = table.column(QUESTION)[0].as_py(), table.column(PART)[0].as_py()
+        one = asked[question]
+        keys = [np.frombuffer(value.as_py(), np.int64) for value in table.column(KEYS)]
+        if one.factors is not None and one.exact:
+            sums = [float(np.frombuffer(value.as_py(), np.float64)[0]) for value in table.column(COUNTS)]
+            found: dict[str, Any] = {"sums": sums}
+        else:
+            counts = [np.frombuffer(value.as_py(), np.int64) for value in table.column(COUNTS)]
+            if one.factors is not None:
+                cuts = [Synopsis(*_halves(own), times.copy()) for own, times in zip(keys, counts, strict=True)]
+                shares = shares_of(merged_synopses(cuts), one.factors)
+                found = {"shares": [array.tolist() for array in shares]}
+            elif part == USES:
+                found = {"used": reduce(np.add, counts).tolist()}
+            else:
+                whole = Tally(*merged(list(zip(keys, counts, strict=True))), np.zeros(0, np.int64))
+                found = _told(answer_of(one, whole, promise))
+        return pa.table({QUESTION: pa.array([question], pa.int32()), FOUND: [json.dumps(found)]})
+
+    return judge
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    return {
+        "values": answer.values,
+        "diversity": answer.diversity,
+        "sizes": [[*size, pairs] for size, pairs in answer.sizes.items()],
+        "supports": [[*pair, times] for pair, times in answer.supports.items()],
+    }
+
+
+def _row(question: int, part: int, keys: Ints, counts: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([question], pa.int32()),
+            pa.array([part], pa.int32()),
+            pa.array([keys.tobytes()], pa.binary()),
+            pa.array([np.asarray(counts).tobytes()], pa.binary()),
+        ],
+        names=[QUESTION, PART, KEYS, COUNTS],
+    )
+
+
+def _borders(asked: Asked, promise: Promise) -> Ints:
+    """First keys of the parts but the first: sets of up to two labels are one part, a larger set is never divided."""
+    layout = Layout.of(asked.slots.count, asked.sizes, int(promise.secrets.max(initial=0)))
+    largest = layout.m
+    if largest < 3:
+        return np.zeros(0, dtype=np.int64)
+    sets = comb(layout.c, largest)
+    firsts = [int(layout.bases[3])]
+    firsts += [int(layout.bases[largest]) + ((sets * part // (PARTS - 1)) << comb(largest, 2)) for part in range(1, PARTS - 1)]
+    return np.array([first * (layout.secrets + 1) for first in firsts], dtype=np.int64)
+
+
+def _split(whole: Synopsis) -> Iterator[tuple[int, Synopsis]]:
+    """The synopsis in parts by the first two labels; depth 1 is in all of them, with its counts in the first one only."""
+    depths = depths_of(whole.parents)
+    second = np.where(depths == 2, np.arange(depths.size), 0)
+    second = np.maximum.accumulate(second)  # in preorder: the node of depth 2 above
+    part_of = (whole.labels[second] + 7 * whole.labels[np.maximum(whole.parents[second], 0)]) % PARTS
+    for part in range(PARTS):
+        inside = (depths == 1) | (part_of == part)
+        if part and not (inside & (depths > 1)).any():
+            continue
+        place = np.cumsum(inside) - 1
+        parents = whole.parents[inside]
+        counts = np.where((depths == 1) & (part > 0), 0, whole.counts)[inside]
+        yield part, Synopsis(whole.labels[inside], np.where(parents < 0, -1, place[parents]).astype(np.int32), counts)
+
+
+def _halves(arrays: Ints) -> tuple[Any, Any]:
+    half = arrays.size // 2
+    return arrays[:half].astype(np.int32), arrays[half:].astype(np.int32)

@@ -1,0 +1,17 @@
+"""What a release promises, as values: the parameters of a guarantee and, in plain words, how far it reaches."""
+
+from anon_spark.model.guarantee.item_sets import NonreciprocalAnonymity, NonreciprocalDiversity
+from anon_spark.model.guarantee.relational import DiverseAnonymity, KAnonymity, LDiversity
+from anon_spark.model.guarantee.transactions import KKmAnonymity, KLmDiversity
+from anon_spark.model.guarantee.trees import KmnAnonymity
+
+__all__ = [
+    "DiverseAnonymity",
+    "KAnonymity",
+    "KKmAnonymity",
+    "KLmDiversity",
+    "KmnAnonymity",
+    "LDiversity",
+    "NonreciprocalAnonymity",
+    "NonreciprocalDiversity",
+]

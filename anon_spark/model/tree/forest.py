@@ -1,0 +1,267 @@
+"""All values of all classes with their hierarchies under one root: the nodes a cut is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_spark.errors import HierarchyError
+from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
+from anon_spark.model.tree.schema import NOT, STAR, TreeSchema
+
+Codes = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+LevelCount = Literal["class", "global"]
+Cut = tuple[int, ...]
+"""Numbers of nodes, ascending, which is the code-point order of their labels."""
+
+NULL = "null"
+NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The nodes of all hierarchies, numbered in the code-point order of their labels, so that numbers compare as labels.
+
+    A class's hierarchy ends in the class root, labelled with the class's name, and `*` stands above all class roots.
+    Where labels of different classes are equal, every label but a class root's is written `class:value`; `values` holds
+    what is published. Guarantee: labels are distinct; a padded label is one node on its lowest level.
+    """
+
+    schema: TreeSchema
+    hierarchies: Mapping[str, Hierarchy] = field(repr=False)
+    labels: tuple[str, ...] = field(repr=False)
+    values: tuple[str | None, ...] = field(repr=False)  # null: the null leaf
+    classes: Codes = field(repr=False)  # rank of a node's class, NONE for *
+    parents: Codes = field(repr=False)  # NONE for *
+    levels: Codes = field(repr=False)  # leaf 0, class root its own height, * the height of all
+    leaf_nodes: tuple[Codes, ...] = field(repr=False)  # by rank of class: leaf code → node
+    tables: tuple[npt.NDArray[np.int32], ...] = field(repr=False)  # by rank of class: [level, leaf code] → node
+
+    @classmethod
+    def of(cls, schema: TreeSchema, hierarchies: Mapping[str, Hierarchy]) -> Forest:
+        """From one hierarchy per class. Raises HierarchyError for reserved or ambiguous labels."""
+        refuse_ambiguous(hierarchies)
+        return _numbered(schema, hierarchies)
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def top(self) -> int:
+        """Number of `*`."""
+        return int(np.flatnonzero(self.classes == NONE)[0])
+
+    @property
+    def height(self) -> int:
+        """h: 1 + the largest height of a class."""
+        return int(self.levels[self.top])
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """By node: the nodes right below it, ascending. Of `*` these are the class roots, also of sensitive classes."""
+        below: list[list[int]] = [[] for _ in self.labels]
+        for node, parent in enumerate(self.parents.tolist()):
+            if parent != NONE:
+                below[parent].append(node)
+        return tuple(map(tuple, below))
+
+    @cached_property
+    def is_sensitive(self) -> npt.NDArray[np.bool_]:
+        """By node: whether its class is sensitive, so that its leaves are published as they are."""
+        secret = np.array([one.sensitive for one in self.schema], dtype=np.bool_)
+        return np.where(self.classes == NONE, False, secret[self.classes])
+
+    def number(self, label: str) -> int:
+        """Number of the node with this label. Raises KeyError."""
+        return self._numbers[label]
+
+    def node_of(self, class_name: str, value: str | None) -> int | None:
+        """The node that is published as this class and value; `*` is both for the top. None when there is none."""
+        return self._published.get((class_name, value))
+
+    def published(self, node: int) -> tuple[str, str | None]:
+        """Class and value as they are published."""
+        rank = int(self.classes[node])
+        return (STAR if rank == NONE else self.schema.names[rank]), self.values[node]
+
+    @cached_property
+    def _published(self) -> dict[tuple[str, str | None], int]:
+        return {self.published(node): node for node in range(self.size)}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+    def below(self, node: int) -> list[int]:
+        """The node and all nodes below it."""
+        found = [node]
+        for one in found:
+            found += self.children[one]
+        return found
+
+    def at_level(self, level: int) -> Codes:
+        """By node: its ancestor on the level; a node above it stays, a class root stays on every level below the top."""
+        if level >= self.height:
+            return np.full(self.size, self.top, dtype=np.int32)
+        image = np.arange(self.size, dtype=np.int32)
+        for table in self.tables:
+            target = table[min(level, table.shape[0] - 1)]
+            for row in table[: min(level, table.shape[0] - 1) + 1]:
+                lower = self.levels[row] <= self.levels[target]
+                image[row[lower]] = target[lower]
+        return image
+
+    def counts(self, mode: LevelCount = "class") -> Ints:
+        """By node u: |C(u)|, the labels on u's level in its class, or on that level in all classes; 1 for `*`."""
+        if mode == "global":
+            on_level = np.bincount(self.levels)
+            found = on_level[self.levels].astype(np.int64)
+        else:
+            found = np.ones(self.size, dtype=np.int64)
+            for rank, table in enumerate(self.tables):
+                sizes = np.array([len(np.unique(row)) for row in table], dtype=np.int64)
+                own = self.classes == rank
+                found[own] = sizes[self.levels[own]]
+        found[self.top] = 1
+        return found
+
+    # -- cuts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def most_general(self) -> Cut:
+        """The cut {*}."""
+        return (self.top,)
+
+    def specialized(self, cut: Cut, node: int) -> Cut:
+        """The cut with a node replaced by its children; those of `*` are the roots of classes that are not sensitive."""
+        below = [child for child in self.children[node] if not self.is_sensitive[child]]
+        return tuple(sorted([*(one for one in cut if one != node), *below]))
+
+    def can_specialize(self, node: int) -> bool:
+        return bool(self.children[node])
+
+    def image(self, cut: Cut) -> Codes:
+        """By node: the cut's node above or at it, NONE for nodes above the cut; sensitive leaves are their own image.
+
+        Raises ValueError when the nodes are no cut: a leaf that is covered never or twice.
+        """
+        image = np.full(self.size, NONE, dtype=np.int32)
+        for node in cut:
+            for one in self.below(node):
+                if not self.is_sensitive[one]:
+                    if image[one] != NONE:
+                        raise ValueError("a value is below two nodes of the cut")
+                    image[one] = node
+        secret = np.flatnonzero(self.is_sensitive)
+        image[secret] = secret
+        if any((image[leaves] == NONE).any() for leaves in self.leaf_nodes):
+            raise ValueError("a value is below no node of the cut")
+        return image
+
+    def key(self, cut: Cut) -> tuple[int, Cut]:
+        """By which cuts of equal cost are ordered: the most general first, then by labels."""
+        return len(cut), cut
+
+    def cuts(self) -> int:
+        """How many cuts there are."""
+        return 1 + prod(self._cuts_below(root) for root in self.children[self.top] if not self.is_sensitive[root])
+
+    def _cuts_below(self, node: int) -> int:
+        below = self.children[node]
+        return 1 + prod(map(self._cuts_below, below)) if below else 1
+
+    def cut_of(self, labels: Iterable[str]) -> Cut:
+        """A cut by its labels."""
+        return tuple(sorted(map(self.number, labels)))
+
+    def named(self, nodes: Iterable[int]) -> list[str]:
+        return [self.labels[node] for node in nodes]
+
+
+def _numbered(schema: TreeSchema, hierarchies: Mapping[str, Hierarchy]) -> Forest:
+    # 1. nodes of each class: a label on several levels for the same leaves is one node
+    raw: list[tuple[int, str | None, int]] = [(NONE, STAR, 0)]  # class, value, level; * is node 0 here
+    parents = [NONE]
+    tables: list[npt.NDArray[np.int32]] = []
+    for rank, one in enumerate(schema):
+        hierarchy = hierarchies[one.name]
+        table = np.zeros_like(hierarchy.codes)
+        known: dict[tuple[str | None, int], int] = {}
+        for level in range(hierarchy.height, -1, -1):
+            for leaf, code in enumerate(hierarchy.codes[level].tolist()):
+                is_root = level == hierarchy.height
+                value = one.name if is_root else hierarchy.labels[level][code]
+                above = 0 if is_root else int(table[level + 1, leaf])
+                if not is_root and raw[above][1] == value and raw[above][0] == rank and not _is_root(raw, parents, above):
+                    table[level, leaf] = above  # padding: the same label one level lower
+                    raw[above] = (rank, value, level)
+                    continue
+                number = known.setdefault((value, above), len(raw))
+                if number == len(raw):
+                    raw.append((rank, value, level))
+                    parents.append(above)
+                table[level, leaf] = number
+        tables.append(table)
+    raw[0] = (NONE, STAR, 1 + max(hierarchies[one.name].height for one in schema))
+    # 2. labels, distinct over all classes
+    roots = {number for number, parent in enumerate(parents) if parent == 0}
+    labels = _labels(raw, roots, schema)
+    # 3. numbers in the order of labels
+    order = sorted(range(len(raw)), key=lambda number: labels[number])
+    place = np.empty(len(raw), dtype=np.int32)
+    place[order] = np.arange(len(raw), dtype=np.int32)
+    renumbered = tuple(place[table] for table in tables)
+    for table in renumbered:
+        table.setflags(write=False)
+    return Forest(
+        schema,
+        dict(hierarchies),
+        tuple(labels[number] for number in order),
+        tuple(raw[number][1] for number in order),
+        np.array([raw[number][0] for number in order], dtype=np.int32),
+        np.array([NONE if parents[number] == NONE else place[parents[number]] for number in order], dtype=np.int32),
+        np.array([raw[number][2] for number in order], dtype=np.int32),
+        tuple(table[0] for table in renumbered),
+        renumbered,
+    )
+
+
+def _is_root(raw: Sequence[Any], parents: Sequence[int], number: int) -> bool:
+    return parents[number] in (0, NONE)
+
+
+def _labels(raw: Sequence[tuple[int, str | None, int]], roots: set[int], schema: TreeSchema) -> list[str]:
+    plain = [NULL if value is None else value for _, value, _ in raw]
+    for (rank, _, _), label in zip(raw[1:], plain[1:], strict=True):
+        if label == STAR or label.startswith(NOT):
+            raise HierarchyError(
+                f"Class {schema.names[rank]}: {STAR} and a leading {NOT} are reserved; rename the value or write it otherwise."
+            )
+    names = schema.names
+    for number, ((rank, value, _), _) in enumerate(zip(raw, plain, strict=True)):
+        if number and number not in roots and value == names[rank]:
+            raise HierarchyError(
+                f"Class {value}: one of its values is named as the class, which stands for all of them. Rename one."
+            )
+    if len(set(plain)) == len(plain):
+        return plain
+    written = [
+        label if number == 0 or number in roots else f"{names[rank]}:{label}"
+        for number, ((rank, _, _), label) in enumerate(zip(raw, plain, strict=True))
+    ]
+    twice = sum(times > 1 for times in Counter(written).values())
+    if twice:
+        raise HierarchyError(
+            f"{twice} labels stand for two values even when they are written class:value. Rename a class or its values.",
+            ambiguous=twice,
+        )
+    return written

@@ -1,0 +1,235 @@
+"""Frequent subtrees and what a release loses of them, against brute force over label paths: arrays only, no Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import chain, product
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anon_spark.errors import LimitExceeded
+from anon_spark.kernels import subtrees as kernel
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.subtrees import (
+    Paths,
+    Rows,
+    Trie,
+    add_losses,
+    add_supports,
+    frequent_paths,
+    frequent_sets,
+    longer_paths,
+    rows_of,
+)
+from anon_spark.metrics.frequent_subtrees import Subtrees, projection_of
+from anon_spark.metrics.multi_level import _distances, _Losses
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.tree import Forest, TreeClass, TreeSchema
+
+Path = tuple[str, ...]
+Tree = frozenset[Path]
+
+# heights 3, 2 and 1; h4 and ds are padded; the last label of each row is the class root
+TABLES: dict[str, list[Path]] = {
+    "h": [("h1", "ha", "hx", "h"), ("h2", "ha", "hx", "h"), ("h3", "hb", "hx", "h"), ("h4", "h4", "hy", "h")],
+    "d": [("d1", "da", "d"), ("d2", "da", "d"), ("d3", "ds", "d"), ("d4", "d4", "d")],
+    "t": [("t1", "t"), ("t2", "t")],
+}
+HEIGHT = 4
+CHAIN = {row[0]: row for rows in TABLES.values() for row in rows}
+LEVEL = {label: min(row.index(label) for row in CHAIN.values() if label in row) for label in chain(*CHAIN.values())}
+CLASSES = {label: name for name, rows in TABLES.items() for row in rows for label in row}
+
+
+def forest() -> Forest:
+    names = list(TABLES)
+    schema = TreeSchema(tuple(TreeClass(name, name, parent) for name, parent in zip(names, [None, *names], strict=False)))
+    return Forest.of(schema, {name: Hierarchy.from_levels([(*row[:-1], "*") for row in rows]) for name, rows in TABLES.items()})
+
+
+FOREST = forest()
+
+# --- brute force ----------------------------------------------------------------------------------------------------------
+
+
+def closed(paths: Iterable[Path]) -> Tree:
+    return frozenset(path[:end] for path in paths for end in range(1, len(path) + 1))
+
+
+def above(label: str) -> Path:
+    """The label and all above it."""
+    if label == "*":
+        return ("*",)
+    row = next(row for row in CHAIN.values() if label in row)
+    return (*dict.fromkeys(row[LEVEL[label] :]), "*")
+
+
+def on_level(label: str, level: int) -> str:
+    """The ancestor on a level; above it a label stays, a class root stays on every level."""
+    if label == "*" or LEVEL[label] >= level:
+        return label
+    row = next(row for row in CHAIN.values() if label in row)
+    return row[min(level, len(row) - 1)]
+
+
+def projected(tree: Tree, level: int) -> Tree:
+    return frozenset(tuple(on_level(label, level) for label in path) for path in tree)
+
+
+def subtrees(tree: Tree) -> Iterator[Tree]:
+    def parts(base: Path) -> list[Tree]:
+        below = [path for path in tree if path[:-1] == base]
+        choices = [[frozenset[Path](), *(part | {path} for part in parts(path))] for path in below]
+        return [frozenset[Path]().union(*choice) for choice in product(*choices)]
+
+    return (part for part in parts(()) if part)
+
+
+def frequent(trees: Sequence[Tree], least: int, max_nodes: int = 99) -> dict[Tree, int]:
+    found = Counter(part for tree in trees for part in subtrees(tree))
+    return {part: rows for part, rows in found.items() if rows >= least and len(part) <= max_nodes}
+
+
+def relations(tree: Tree) -> set[tuple[str, str]]:
+    return {(label, path[-1]) for path in tree for label in path[:-1]}
+
+
+def distance(part: Tree, level: int, shown: Tree) -> Fraction:
+    """dtree of a subtree on a level to one published record."""
+    after = projected(shown, level)
+    labels = {path[-1] for path in after}
+
+    def image(label: str) -> str | None:
+        return next((one for one in above(label) if one in labels), None)
+
+    raised = Fraction(0)
+    for path in part:
+        where = image(path[-1])
+        level_of = HEIGHT if where == "*" else LEVEL[where] if where else None
+        raised += 1 if level_of is None else Fraction(max(0, level_of - level), HEIGHT)
+    pairs = [(upper, path[-1]) for path in part for upper in path[:-1]]
+    broken = sum((image(upper), image(lower)) not in relations(after) for upper, lower in pairs)
+    return raised / len(part) / 2 + (Fraction(broken, len(pairs)) / 2 if pairs else 0)
+
+
+# --- the kernels on lists -------------------------------------------------------------------------------------------------
+
+
+def coded(trees: Sequence[Tree]) -> tuple[Ints, Codes]:
+    """Labels of the paths that no other continues, each path begun by a complement."""
+    offsets, codes = [0], list[int]()
+    for tree in trees:
+        for path in sorted(tree):
+            if not any(other[:-1] == path for other in tree):
+                numbers = [FOREST.number(label) for label in path]
+                codes += [~numbers[0], *numbers[1:]]
+        offsets.append(len(codes))
+    return np.array(offsets), np.array(codes, dtype=np.int32)
+
+
+def mined(before: Sequence[Tree], after: Sequence[Tree], least: int, max_nodes: int = 99) -> tuple[Subtrees, Rows]:
+    source, projection = coded(before), projection_of(FOREST)
+
+    def count_paths(paths: Paths, depth: int) -> tuple[Ints, Ints]:
+        keys, rows = np.unique(longer_paths(*source, projection, paths, depth), return_counts=True)
+        return keys[rows >= least], rows[rows >= least]
+
+    paths, supports = frequent_paths(projection, count_paths)
+    rows = rows_of(*source, *coded(after), projection, paths)
+
+    def count_sets(trie: Trie, last: int) -> Ints:
+        counts = np.zeros(trie.items.size, dtype=np.int64)
+        add_supports(trie, rows.offsets, rows.items, counts)
+        return counts[-last:]
+
+    found = frequent_sets(paths, supports, count_sets, least, max_nodes)
+    return Subtrees(paths, found.trie, found.supports, found.is_capped), rows
+
+
+def a_tree(draw: Random, labels: dict[str, list[str]], paths: int) -> Tree:
+    found = []
+    for _ in range(draw.randint(1, paths)):
+        path = tuple(draw.choice(labels[name]) for name in TABLES if draw.random() < 0.7)
+        found.append(path or (draw.choice(labels["h"]),))
+    return closed(found)
+
+
+LEAVES = {name: [row[0] for row in rows] for name, rows in TABLES.items()}
+NODES = {name: sorted(label for label in CLASSES if CLASSES[label] == name) for name in TABLES}
+
+
+def published_of(draw: Random, tree: Tree) -> Tree:
+    """Some labels raised, each record its own way; some paths gone, some parts moved to the root, some all `*` or nothing."""
+    kind = draw.random()
+    if kind < 0.1:
+        return closed([("*",)]) if kind < 0.05 else frozenset()
+    raised = {label: draw.choice(above(label)[:-1]) for path in tree for label in path}
+    paths = [tuple(raised[label] for label in path) for path in tree if draw.random() < 0.9]
+    return closed(path[draw.randrange(len(path)) :] if draw.random() < 0.2 else path for path in paths)
+
+
+@given(st.integers(0, 10**6), st.integers(3, 12), st.integers(1, 4))
+def test_frequent_subtrees_and_losses(seed: int, records: int, least: int) -> None:
+    draw = Random(seed)
+    before = [a_tree(draw, LEAVES, 3) for _ in range(records)]
+    after = [published_of(draw, tree) if draw.random() < 0.8 else tree for tree in before]
+    found, rows = mined(before, after, least)
+    expected = {
+        (level, part): support
+        for level in range(HEIGHT)
+        for part, support in frequent([projected(tree, level) for tree in before], least).items()
+    }
+    assert found.named(FOREST) == expected and not found.capped
+    lost, broken, shown = np.zeros((3, len(expected)), dtype=np.int64)
+    add_losses(found.trie, rows, lost, broken)
+    add_supports(found.trie, rows.shown_offsets, rows.shown, shown)
+    distances = _distances(found, _Losses(lost, broken, shown), HEIGHT)
+    for (level, part), away, visible in zip(found.named(FOREST), distances, shown.tolist(), strict=True):
+        held = [distance(part, level, to) for tree, to in zip(before, after, strict=True) if part <= projected(tree, level)]
+        assert away == pytest.approx(float(sum(held) / len(held)), abs=1e-12)
+        assert visible == sum(part <= projected(to, level) for to in after)
+
+
+@pytest.mark.parametrize("max_nodes", [1, 2, 4, 99])
+def test_cap(max_nodes: int) -> None:
+    draw = Random(5)
+    trees = [a_tree(draw, LEAVES, 4) for _ in range(40)]
+    found, _ = mined(trees, trees, 4, max_nodes)
+    everything, _ = mined(trees, trees, 4)
+    largest = max(len(part) for _, part in everything.named(FOREST))
+    assert found.named(FOREST) == {
+        (level, part): support for (level, part), support in everything.named(FOREST).items() if len(part) <= max_nodes
+    }
+    assert largest > 4 and found.capped == (max_nodes < largest)
+
+
+def test_many_children() -> None:
+    """Enough labels below the root that they are looked up by halves, and sets of one size that are adjacent in the trie."""
+    draw = Random(7)
+    trees = [closed((draw.choice(NODES["h"]), draw.choice(LEAVES["d"])) for _ in range(9)) for _ in range(30)]
+    found, _ = mined(trees, trees, 4, 3)
+    expected = {
+        (level, part): support
+        for level in range(HEIGHT)
+        for part, support in frequent([projected(tree, level) for tree in trees], 4, 3).items()
+    }
+    assert len(expected) > 400 and found.named(FOREST) == expected
+
+
+def test_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "MOST_SETS", 20)
+    draw = Random(5)
+    trees = [a_tree(draw, LEAVES, 4) for _ in range(40)]
+    with pytest.raises(LimitExceeded, match="Raise minsup or lower max_nodes"):
+        mined(trees, trees, 4)
+
+
+def test_nothing_frequent() -> None:
+    found, rows = mined([closed([("h1", "d1")])], [frozenset()], 2)
+    assert found.named(FOREST) == {} and rows.items.size == 0 and rows.offsets.tolist() == [0] * (HEIGHT + 1)
