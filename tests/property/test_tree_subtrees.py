@@ -31,6 +31,8 @@ from anon_spark.metrics.frequent_subtrees import Subtrees, projection_of
 from anon_spark.metrics.multi_level import _distances, _Losses
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import Forest, TreeClass, TreeSchema
+from tests.oracle import tree_example as example
+from tests.oracle import tree_oracle as oracle
 
 Path = tuple[str, ...]
 Tree = frozenset[Path]
@@ -121,27 +123,29 @@ def distance(part: Tree, level: int, shown: Tree) -> Fraction:
 # --- the kernels on lists -------------------------------------------------------------------------------------------------
 
 
-def coded(trees: Sequence[Tree]) -> tuple[Ints, Codes]:
+def coded(trees: Sequence[Tree], forest: Forest) -> tuple[Ints, Codes]:
     """Labels of the paths that no other continues, each path begun by a complement."""
     offsets, codes = [0], list[int]()
     for tree in trees:
         for path in sorted(tree):
             if not any(other[:-1] == path for other in tree):
-                numbers = [FOREST.number(label) for label in path]
+                numbers = [forest.number(label) for label in path]
                 codes += [~numbers[0], *numbers[1:]]
         offsets.append(len(codes))
     return np.array(offsets), np.array(codes, dtype=np.int32)
 
 
-def mined(before: Sequence[Tree], after: Sequence[Tree], least: int, max_nodes: int = 99) -> tuple[Subtrees, Rows]:
-    source, projection = coded(before), projection_of(FOREST)
+def mined(
+    before: Sequence[Tree], after: Sequence[Tree], least: int, max_nodes: int = 99, forest: Forest = FOREST
+) -> tuple[Subtrees, Rows]:
+    source, projection = coded(before, forest), projection_of(forest)
 
     def count_paths(paths: Paths, depth: int) -> tuple[Ints, Ints]:
         keys, rows = np.unique(longer_paths(*source, projection, paths, depth), return_counts=True)
         return keys[rows >= least], rows[rows >= least]
 
     paths, supports = frequent_paths(projection, count_paths)
-    rows = rows_of(*source, *coded(after), projection, paths)
+    rows = rows_of(*source, *coded(after, forest), projection, paths)
 
     def count_sets(trie: Trie, last: int) -> Ints:
         counts = np.zeros(trie.items.size, dtype=np.int64)
@@ -150,6 +154,13 @@ def mined(before: Sequence[Tree], after: Sequence[Tree], least: int, max_nodes: 
 
     found = frequent_sets(paths, supports, count_sets, least, max_nodes)
     return Subtrees(paths, found.trie, found.supports, found.is_capped), rows
+
+
+def lost_in(found: Subtrees, rows: Rows) -> _Losses:
+    lost, broken, shown = np.zeros((3, found.supports.size), dtype=np.int64)
+    add_losses(found.trie, rows, lost, broken)
+    add_supports(found.trie, rows.shown_offsets, rows.shown, shown)
+    return _Losses(lost, broken, shown)
 
 
 def a_tree(draw: Random, labels: dict[str, list[str]], paths: int) -> Tree:
@@ -186,14 +197,30 @@ def test_frequent_subtrees_and_losses(seed: int, records: int, least: int) -> No
         for part, support in frequent([projected(tree, level) for tree in before], least).items()
     }
     assert found.named(FOREST) == expected and not found.capped
-    lost, broken, shown = np.zeros((3, len(expected)), dtype=np.int64)
-    add_losses(found.trie, rows, lost, broken)
-    add_supports(found.trie, rows.shown_offsets, rows.shown, shown)
-    distances = _distances(found, _Losses(lost, broken, shown), HEIGHT)
+    losses = lost_in(found, rows)
+    distances, shown = _distances(found, losses, HEIGHT), losses.shown
     for (level, part), away, visible in zip(found.named(FOREST), distances, shown.tolist(), strict=True):
         held = [distance(part, level, to) for tree, to in zip(before, after, strict=True) if part <= projected(tree, level)]
         assert away == pytest.approx(float(sum(held) / len(held)), abs=1e-12)
         assert visible == sum(part <= projected(to, level) for to in after)
+
+
+@pytest.mark.parametrize("max_nodes", [2, 99])
+def test_figure_4(max_nodes: int) -> None:
+    """Two relations disassociated, one class and a half generalized: ML² and dML² of the family's oracle."""
+    dgh, minsup = example.DGH, 0.5
+    forest = Forest.of(
+        TreeSchema(tuple(TreeClass(name, name) for name in dgh.tables)),
+        {name: Hierarchy.from_levels([(*row[:-1], "*") for row in rows]) for name, rows in dgh.tables.items()},
+    )
+    before, after = example.RECORDS, example.FIGURE_4_PUBLISHED
+    found, rows = mined(before, after, 2, max_nodes, forest)
+    losses = lost_in(found, rows)
+    kept = int(np.count_nonzero(losses.shown >= 2))
+    assert 1 - kept / losses.shown.size == pytest.approx(float(oracle.ml2(before, after, dgh, minsup, max_nodes)), rel=1e-12)
+    away = oracle.dml2(before, after, example.FIGURE_4, dgh, minsup, max_nodes)
+    assert np.mean(_distances(found, losses, forest.height)) == pytest.approx(float(away), rel=1e-12) and 0 < away < 1
+    assert 0 < kept < losses.shown.size and found.capped == (max_nodes == 2)
 
 
 @pytest.mark.parametrize("max_nodes", [1, 2, 4, 99])

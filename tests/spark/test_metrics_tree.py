@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,7 +16,9 @@ from anon_spark.columns import LINK
 from anon_spark.errors import ConfigurationError, DataError, GuaranteeViolated
 from anon_spark.families.tree.miracle import TREE_SCHEMA, miracle, require_groups
 from anon_spark.families.tree.records import LABELS, PARENTS
-from anon_spark.kernels.trees import trees_of
+from anon_spark.kernels.miracle import arrays_of, clustered
+from anon_spark.kernels.randomness import stream
+from anon_spark.kernels.trees import taken, trees_of
 from anon_spark.metrics.frequent_subtrees import frequent_subtrees
 from anon_spark.metrics.multi_level import multi_level_loss
 from anon_spark.metrics.path_dependence import rpd
@@ -22,7 +26,7 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import Forest, TreeClass, TreeSchema
 from anon_spark.primitives.rounds import Workspace
 from tests.oracle import tree_oracle as oracle
-from tests.oracle.tree_example import DGH, FIGURE_4, FIGURE_4_PUBLISHED, RECORDS, random_trees
+from tests.oracle.tree_example import DGH, FIGURE_4_PUBLISHED, random_trees
 from tests.oracle.tree_oracle import Tree, tree
 
 SCHEMA = f"{LINK} long, paths array<array<struct<class:string,value:string>>>"
@@ -67,23 +71,13 @@ def test_rpd_of_what_is_no_release(spark: SparkSession) -> None:
         rpd(records, FOREST, column="path")
 
 
-def test_losses_of_figure_4(spark: SparkSession, workdir: str) -> None:
-    with Workspace(spark, str(workdir)) as workspace:
-        original, published = frame_of(spark, RECORDS), frame_of(spark, FIGURE_4_PUBLISHED)
-        found = multi_level_loss(original, published.repartition(2), FOREST, 0.5, 4, workspace=workspace)
-    assert found.ml2 == pytest.approx(float(oracle.ml2(RECORDS, FIGURE_4_PUBLISHED, DGH, 0.5, 4)), rel=1e-12)
-    assert found.dml2 == pytest.approx(float(oracle.dml2(RECORDS, FIGURE_4_PUBLISHED, FIGURE_4, DGH, 0.5, 4)), rel=1e-12)
-    before, after = (oracle.frequent_by_level(of, DGH, 0.5, 4) for of in (RECORDS, FIGURE_4_PUBLISHED))
-    assert found.frequent == tuple(map(len, before)) and found.capped
-    assert found.preserved == tuple(len(set(one) & set(other)) for one, other in zip(before, after, strict=True))
-    assert 0 < found.dml2 < found.ml2 < 1
-
-
-def test_example_2_and_records_that_are_missing(spark: SparkSession) -> None:
+def test_example_2_and_records_that_are_missing(spark: SparkSession, workdir: Path) -> None:
     """Three subtrees on the leaf level, two of them preserved. The third record is not published: it has lost everything."""
     records = [tree("H2→Flu→Antibiotics"), tree("H2→Flu→Antibiotics"), tree("Rea→Diarrhea")]
     published = [tree("H2→Flu→Medicine")] * 2
-    found = multi_level_loss(frame_of(spark, records), frame_of(spark, published), FOREST, minsup=0.3)
+    original, release = frame_of(spark, records).repartition(3), frame_of(spark, published)
+    with Workspace(spark, str(workdir)) as workspace:
+        found = multi_level_loss(original, release, FOREST, minsup=0.3, workspace=workspace)
     # on each level a chain of three and, of the third record, one of two; on the top level that is part of the first
     assert (found.frequent, found.preserved, found.capped) == ((5, 5, 3), (2, 3, 3), False)
     assert found.ml2 == pytest.approx(1 - 8 / 13, rel=1e-12)
@@ -113,7 +107,8 @@ def test_frequent_subtrees(spark: SparkSession) -> None:
     assert found.named(FOREST) == expected and found.capped
 
 
-def test_miracle(spark: SparkSession, workdir: str) -> None:
+def test_miracle(spark: SparkSession, workdir: Path) -> None:
+    """However the rows are spread, the clusters are those of runs in the order of signatures."""
     records = random_trees(Random(4), DGH, 90)
     trees = trees_of([[tuple(map(FOREST.number, path)) for path in one] for one in records])
     ends = zip(trees.offsets[:-1].tolist(), trees.offsets[1:].tolist(), strict=True)
@@ -123,21 +118,36 @@ def test_miracle(spark: SparkSession, workdir: str) -> None:
     ]
     table = spark.createDataFrame(rows, TREE_SCHEMA)
     with Workspace(spark, str(workdir)) as workspace:
-        first, again = (
-            {row[LINK]: (tuple(row[LABELS]), tuple(row[PARENTS])) for row in found.collect()}
-            for found in (
-                miracle(table.repartition(parts), FOREST, 5, "key", workspace, partition=20) for parts in (1, 3)
-            )
-        )
+        recoded = miracle(table.repartition(3), FOREST, 5, "key", workspace, partition=20)
+        found = {row[LINK]: (row[LABELS], row[PARENTS]) for row in recoded.collect()}
         with pytest.raises(DataError, match="k = 91 is more than the 90 records"):
             miracle(table, FOREST, 91, "key", workspace)
-        for wrong in ({"climit": 0}, {"threshold": 1.1}):
-            with pytest.raises(ConfigurationError, match="one cluster or more, and a share"):
-                miracle(table, FOREST, 5, "key", workspace, **wrong)  # type: ignore[arg-type]
-    assert first == again and sorted(first) == [row[0] for row in rows]
-    assert min(Counter(first.values()).values()) >= 5 and len(set(first.values())) > 3
+        with pytest.raises(ConfigurationError, match="one cluster or more, and a share"):
+            miracle(table, FOREST, 5, "key", workspace, climit=0)
+        with pytest.raises(ConfigurationError, match="one cluster or more, and a share"):
+            miracle(table, FOREST, 5, "key", workspace, threshold=1.1)
+    by_signature = sorted(range(90), key=lambda place: (signature(records[place]), place))
+    expected = {}
+    for part in range(4):
+        run = np.array(sorted(place for at, place in enumerate(by_signature) if at * 4 // 90 == part))
+        order = np.argsort(stream("key", "miracle", part, run.size), kind="stable")
+        number, merged = clustered(taken(trees, run), order, arrays_of(FOREST), 5, 150, 0.1)
+        for place, home in zip(run.tolist(), number.tolist(), strict=True):
+            nodes = slice(merged.offsets[home], merged.offsets[home + 1])
+            expected[3 * place] = merged.labels[nodes].tolist(), merged.parents[nodes].tolist()
+    assert found == expected
+    groups = Counter((tuple(labels), tuple(parents)) for labels, parents in found.values())
+    assert min(groups.values()) >= 5 and len(groups) > 3
     for link, labels, _ in rows:  # nothing but ancestors of own labels
-        assert all(any(label in chain(own) for own in labels) for label in first[link][0])
+        assert all(any(label in chain(own) for own in labels) for label in found[link][0])
+
+
+def signature(one: Tree) -> list[int]:
+    """Nodes of each class; then, class by class, the groups right below its root, as numbers."""
+    labels = [path[-1] for path in one]
+    of_class = {name: [label for label in labels if DGH.class_of[label] == name] for name in DGH.tables}
+    groups = [sorted(FOREST.number(DGH.parent[label]) for label in of) for of in of_class.values()]
+    return [*map(len, of_class.values()), *(number for of in groups for number in of)]
 
 
 def chain(node: int) -> list[int]:

@@ -25,6 +25,7 @@ from anon_spark.families.relational_transaction.clusters import initial_clusters
 from anon_spark.families.relational_transaction.merging import BoundUnreachable
 from anon_spark.families.relational_transaction.records import read_records
 from anon_spark.families.relational_transaction.settings import Settings
+from anon_spark.families.relational_transaction.summaries import TARGET
 from anon_spark.kernels.randomness import uniform
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
@@ -205,7 +206,7 @@ def test_a_second_pass_spends_what_the_groups_left(
 
     def watched(merged: DataFrame, *others: Any) -> DataFrame:
         found = second_pass(merged, *others)
-        passes.append(tuple(one.select(groups.TARGET).distinct().count() for one in (merged, found)))
+        passes.append(tuple(one.select(TARGET).distinct().count() for one in (merged, found)))
         return found
 
     monkeypatch.setattr(groups, "_second_pass", watched)

@@ -95,9 +95,10 @@ class Promise:
 
 
 class Counter(Protocol):
-    """Something that answers questions about the records."""
+    """Something that answers questions about the records; kind: where."""
 
-    kind: str
+    @property
+    def kind(self) -> str: ...
 
     def answers(self, asked: Sequence[Asked]) -> list[Answer | float]: ...
 
