@@ -165,20 +165,25 @@ def _compared(side: int) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """Sets and rows, one of them the sample → per member of the sample the compatible ones of the other."""
 
     def compare(sets: pa.Table, rows: pa.Table) -> pa.Table:
-        sampled = (sets, rows)[side]
-        names = names_in(sets[_ITEMS]) if side == _SOURCE else names_in(rows[BASE], rows[UNCERTAIN])
-        own, strange = packed(numbered(sets[_ITEMS], names), len(names))
-        base, extra = packed(numbered(rows[BASE], names), len(names))
-        uncertain, _ = packed(numbered(rows[UNCERTAIN], names), len(names))
-        _, certain = packed(numbered(rows[_CERTAIN], names), len(names))
-        # an item outside the names: in a set of the sample there is none, of a row of the sample none is possible
-        most = np.where(certain > 0, -1, np.asarray(rows[MAX_ERRORS], dtype=np.int64) - extra)
-        weights = [np.asarray(table[ROWS], dtype=np.int64) for table in (sets, rows)]
-        of_sets, of_rows = fitting(own, strange, base, uncertain, most, weights[0], weights[1])
-        met = sampled.select([_HASH, ROWS]).add_column(0, _SIDE, pa.array([side] * len(sampled), pa.int32()))
-        return met.append_column(_FITTING, pa.array((of_sets, of_rows)[side], pa.int64()))
+        return compared(sets, rows, side)  # by name: a compiled function that travels is compiled again
 
     return compare
+
+
+def compared(sets: pa.Table, rows: pa.Table, side: int) -> pa.Table:
+    """Per member of the sample the compatible ones of the other side."""
+    sampled = (sets, rows)[side]
+    names = names_in(sets[_ITEMS]) if side == _SOURCE else names_in(rows[BASE], rows[UNCERTAIN])
+    own, strange = packed(numbered(sets[_ITEMS], names), len(names))
+    base, extra = packed(numbered(rows[BASE], names), len(names))
+    uncertain, _ = packed(numbered(rows[UNCERTAIN], names), len(names))
+    _, certain = packed(numbered(rows[_CERTAIN], names), len(names))
+    # an item outside the names: in a set of the sample there is none, of a row of the sample none is possible
+    most = np.where(certain > 0, -1, np.asarray(rows[MAX_ERRORS], dtype=np.int64) - extra)
+    weights = [np.asarray(table[ROWS], dtype=np.int64) for table in (sets, rows)]
+    of_sets, of_rows = fitting(own, strange, base, uncertain, most, weights[0], weights[1])
+    met = sampled.select([_HASH, ROWS]).add_column(0, _SIDE, pa.array([side] * len(sampled), pa.int32()))
+    return met.append_column(_FITTING, pa.array((of_sets, of_rows)[side], pa.int64()))
 
 
 @compiled

@@ -202,7 +202,7 @@ def _meeting(
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(plain)])[offsets]
         sizes = np.diff(offsets)
         wanted = np.stack([sizes if amount == ALL else np.minimum(sizes, amount) for amount in amounts], axis=1)
-        bits, _ = bitmaps(as_numbers(rows[_ITEMS], names), len(names))
+        bits, _ = packed(as_numbers(rows[_ITEMS], names), len(names))
         who, link = (np.asarray(table[LINK], dtype=np.int64) for table in (people, rows))
         values = [_values(own, people[_value(at)].to_pylist()) for at, own in enumerate(levels)]
         counts = np.zeros((len(people), len(amounts), 2 + len(hidden)), dtype=np.int64)
@@ -212,7 +212,7 @@ def _meeting(
             shown = as_numbers(block[_SECRETS], secrets)
             span = slice(start, start + step)
             fits = _covering(levels, values, block)
-            count_fitting(fits, bits[span], (offsets, numbers[plain]), wanted, who, link[span], shown, counts)
+            counted(fits, bits[span], (offsets, numbers[plain]), wanted, who, link[span], shown, counts)
         person, amount, what = np.nonzero(counts + (np.arange(2 + len(hidden)) == 0))
         return pa.table(
             {
@@ -243,6 +243,16 @@ def _covering(levels: Sequence[Levels | None], values: Sequence[NDArray[Any]], r
             low, high = (rows[f"{_value(at)}_{end}"].to_numpy()[:, None] for end in ("lo", "hi"))  # null is NaN
             covering &= (low <= known) & (known <= high)
     return covering
+
+
+def packed(lists: Lists, width: int) -> tuple[Words, Ints]:
+    """Plain, so that tasks find it by name: a compiled function that travels is compiled again."""
+    return bitmaps(lists, width)
+
+
+def counted(*arrays: Any) -> None:
+    """The same."""
+    count_fitting(*arrays)
 
 
 @compiled

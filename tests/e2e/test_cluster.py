@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.census import census, census_hierarchies
+from anon_spark.samples.orders import order_hierarchies, orders
+from anon_spark.samples.patients import patients
 from jobs.cluster import Cluster, Submitted, standalone_cluster
 from pipelines.demo import write_level_tables
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = 2000
+ROWS = 800
 SMALL_DRIVER = {"spark.driver.memory": "1g", "spark.driver.maxResultSize": "64m"}
 JOB = """\
 anon_spark: 1
@@ -51,6 +53,38 @@ work: ./basket_work
 output: {table: ./basket_release, runs: ./basket_runs, report: baskets.html}
 """
 
+PATIENTS = """\
+anon_spark: 1
+family: relational_transaction
+input: {table: ./patients}
+columns:
+  person: person_id
+  quasi_identifiers: {birth_year: {}, income: {domain: [0, 200000]}}
+  transactions: [diagnoses]
+  sensitive_items: {diagnoses: ["042", "295", "303"]}
+privacy: {k: 10, m: 2, l: 3}
+relational_transaction: {merge: rt}
+work: ./patient_work
+output: {table: ./patient_release, runs: ./patient_runs}
+"""
+
+ORDERS = """\
+anon_spark: 1
+family: tree
+input: {table: ./orders}
+columns:
+  person: customer_id
+  tree:
+    nation:
+      field: nation
+      levels: hierarchies/nation.csv
+      children: {brand: {field: orders.items.brand, levels: hierarchies/brand.csv}}
+privacy: {k: 10, m: 2, n: 1}
+tree: {max_cuts: 12}
+work: ./order_work
+output: {table: ./order_release, runs: ./order_runs}
+"""
+
 pytestmark = pytest.mark.e2e
 
 
@@ -64,6 +98,11 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     (place / "local.yaml").write_text(LOCAL)
     baskets(spark, ROWS).write.format("delta").save(str(place / "baskets"))
     (place / "baskets.yaml").write_text(BASKETS)
+    patients(spark, ROWS).write.format("delta").save(str(place / "patients"))
+    (place / "patients.yaml").write_text(PATIENTS)
+    orders(spark, ROWS).write.format("delta").save(str(place / "orders"))
+    write_level_tables(place / "hierarchies", order_hierarchies())
+    (place / "orders.yaml").write_text(ORDERS)
     return place
 
 
@@ -122,6 +161,32 @@ def test_run_publishes_a_verified_nonreciprocal_recoding(cluster: Cluster, folde
     (run,) = spark.read.format("delta").load(str(folder / "basket_runs")).collect()
     assert (run.family, run.status) == ("set_valued", "published")
     assert listing(folder / "basket_work") == []
+
+
+def test_run_publishes_values_and_items_within_a_bound(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
+    done = submitted(cluster, folder, "--quiet", job="patients.yaml")
+
+    assert done.exit_code == 0, done.out[-3000:] + done.err[-3000:]
+    assert f"published: {folder}/patient_release version 0" in done.out and "FAILED" not in done.out
+    release = spark.read.format("delta").load(str(folder / "patient_release"))
+    rows = release.select("birth_year", "income").collect()
+    assert len(rows) == ROWS and min(Counter(rows).values()) >= 10
+    (run,) = spark.read.format("delta").load(str(folder / "patient_runs")).collect()
+    assert (run.family, run.status) == ("relational_transaction", "published")
+    assert listing(folder / "patient_work") == []
+
+
+def test_run_publishes_nested_records(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
+    done = submitted(cluster, folder, "--quiet", job="orders.yaml")
+
+    assert done.exit_code == 0, done.out[-3000:] + done.err[-3000:]
+    assert f"published: {folder}/order_release version 0" in done.out and "FAILED" not in done.out
+    paths = [row.paths for row in spark.read.format("delta").load(str(folder / "order_release")).collect()]
+    nations = Counter(nation for row in paths for nation in {path[0].value for path in row})
+    assert len(paths) == ROWS and min(nations.values()) >= 10 and len(nations) > 1
+    (run,) = spark.read.format("delta").load(str(folder / "order_runs")).collect()
+    assert (run.family, run.status) == ("tree", "published")
+    assert listing(folder / "order_work") == []
 
 
 def test_cluster_needs_a_place_for_work(cluster: Cluster, folder: Path) -> None:

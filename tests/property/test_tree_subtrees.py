@@ -236,6 +236,40 @@ def test_cap(max_nodes: int) -> None:
     assert largest > 4 and found.capped == (max_nodes < largest)
 
 
+def test_candidates() -> None:
+    """Exactly the sets all of whose parts are frequent, each once, on one level."""
+    draw, asked = Random(5), Counter[tuple[int, Tree]]()
+    trees = [a_tree(draw, LEAVES, 4) for _ in range(40)]
+    source, projection = coded(trees, FOREST), projection_of(FOREST)
+
+    def count_paths(paths: Paths, depth: int) -> tuple[Ints, Ints]:
+        keys, rows = np.unique(longer_paths(*source, projection, paths, depth), return_counts=True)
+        return keys[rows >= 4], rows[rows >= 4]
+
+    paths, supports = frequent_paths(projection, count_paths)
+    rows = rows_of(*source, *source, projection, paths)
+
+    def count_sets(trie: Trie, last: int) -> Ints:
+        counts = np.zeros(trie.items.size, dtype=np.int64)
+        add_supports(trie, rows.offsets, rows.items, counts)
+        asked.update([*Subtrees(paths, trie, counts, False).named(FOREST)][-last:])
+        return counts[-last:]
+
+    found = frequent_sets(paths, supports, count_sets, 4, 99)
+    known = set(Subtrees(paths, found.trie, found.supports, False).named(FOREST))
+    single = {(level, path) for level, part in known for path in part}
+    expected = set[tuple[int, Tree]]()
+    for level, part in known:
+        for other, path in single:
+            whole = part | {path}
+            ends = [end for end in whole if all(longer[:-1] != end for longer in whole)]
+            is_closed = len(path) == 1 or path[:-1] in part
+            if other == level and path not in part and is_closed and all((level, whole - {end}) in known for end in ends):
+                expected.add((level, whole))
+    assert set(asked) == expected and set(asked.values()) == {1}
+    assert set(asked) > {(level, part) for level, part in known if len(part) > 1}
+
+
 def test_many_children() -> None:
     """Enough labels below the root that they are looked up by halves, and sets of one size that are adjacent in the trie."""
     draw = Random(7)

@@ -6,9 +6,12 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "anon_spark"
@@ -86,3 +89,25 @@ def test_configuration_imports_without_spark() -> None:
     done = subprocess.run([sys.executable, "-c", blocked], cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+def travelling(module: ModuleType, source: str) -> Iterator[str]:
+    """Compiled functions that a nested function names: with it they travel to tasks by value, and are compiled there again."""
+    compiled = {name for name, value in vars(module).items() if isinstance(value, Dispatcher)}
+    for outer in ast.walk(ast.parse(source)):
+        if isinstance(outer, ast.FunctionDef):
+            inside = (node for node in ast.walk(outer) if node is not outer and isinstance(node, ast.FunctionDef | ast.Lambda))
+            named = {name.id for node in inside for name in ast.walk(node) if isinstance(name, ast.Name)}
+            yield from (f"{outer.name}: {name}" for name in sorted(named & compiled))
+
+
+def test_tasks_find_compiled_functions_by_name() -> None:
+    found = []
+    for path in sorted(LIBRARY.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if ".kernels." not in name:
+            found += [f"{name}.{fault}" for fault in travelling(import_module(name), path.read_text())]
+    assert found == []
+
+    planted = "def outer():\n    def work(table):\n        return containing(table)\n    return work\n"
+    assert list(travelling(import_module("anon_spark.kernels.trees"), planted)) == ["outer: containing"]

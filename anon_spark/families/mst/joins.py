@@ -29,9 +29,10 @@ from anon_spark.families.mst.forests import (
 )
 from anon_spark.families.mst.frames import SHARE
 from anon_spark.families.mst.shares import array_of, code_matrix, in_shares, require_room, schema_with
+from anon_spark.kernels import spanning
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.distances import levels_of
-from anon_spark.kernels.spanning import FAR, TAIL, TAIL_PER_NODE, Walk, nearest, tail_edges, walk
+from anon_spark.kernels.spanning import FAR, TAIL, TAIL_PER_NODE, Walk, tail_edges, walk
 from anon_spark.kernels.tuples import Ladder
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.rounds import Workspace, collect_small
@@ -161,7 +162,7 @@ def _tail(tuples: DataFrame, ladder: Ladder, largest: int) -> DataFrame:
         near = np.full(names.size, FAR, dtype=np.int64)
         for batch in batches:
             inside = np.ones(batch.num_rows, dtype=np.bool_)
-            near = np.minimum(near, nearest(levels, code_matrix(batch, codes), inside, outside)[0])
+            near = np.minimum(near, spanning.nearest(levels, code_matrix(batch, codes), inside, outside)[0])
         yield pa.RecordBatch.from_pydict({AT: np.arange(near.size), WEIGHT: near})
 
     reached = tuples.where(F.col(ROOT) == largest).select(*codes).mapInArrow(approach, f"{AT} long, {WEIGHT} long")

@@ -33,17 +33,9 @@ from anon_spark.families.mst.frames import (
 )
 from anon_spark.families.mst.merge import WHOLE_TABLE_TOO_SMALL, merge_greedy, merge_in_rounds
 from anon_spark.families.mst.partition import Settings
-from anon_spark.kernels.distances import Levels, generality, generalized, in_runs, levels_of
-from anon_spark.kernels.merging import (
-    all_values,
-    bucket_keys,
-    large_enough,
-    merge_into,
-    merge_pairs,
-    mutual_pairs,
-    nearest_class,
-    prices,
-)
+from anon_spark.kernels import distances, merging
+from anon_spark.kernels.distances import Levels, in_runs, levels_of
+from anon_spark.kernels.merging import merge_into, mutual_pairs
 from anon_spark.kernels.neighbours import Classes, Neighbours, neighbours, plan
 from anon_spark.kernels.spanning import walk
 from anon_spark.model.hierarchy import Hierarchy
@@ -171,11 +163,11 @@ class SpreadMerge:
             order = np.argsort(head, kind="stable").astype(np.int32)
             first = np.flatnonzero(np.diff(head[order], prepend=-1))
             last = np.append(first[1:], head.size)
-            level, of_one, _ = generalized(levels, leaf, order, first, last)
+            level, of_one, _ = distances.generalized(levels, leaf, order, first, last)
             size = np.add.reduceat(table.column(ROWS).to_numpy()[order], first)
-            values = all_values(values_of(table, columns.sensitive, columns.most), order, first, last)
+            values = merging.all_values(values_of(table, columns.sensitive, columns.most), order, first, last)
             classes = Classes(level, of_one, size, head[order][first], values)
-            state = np.where(large_enough(size, values, k), KEPT, SMALL)
+            state = np.where(merging.large_enough(size, values, k), KEPT, SMALL)
             members = pa.ListArray.from_arrays(pa.array(np.arange(size.size + 1), pa.int32()), pa.array(classes.ident))
             yield from _batches([*columns.arrays_of(classes), members, pa.array(state)], [*columns.names, MEMBERS, STATE])
 
@@ -192,7 +184,7 @@ class SpreadMerge:
             classes = columns.classes_of(table)
             queries = np.array_split(np.argsort(classes.ident), shares)[share]
             found = neighbours(classes, levels, nodes, queries)
-            keys = bucket_keys(levels, nodes.nodes, nodes.factors, classes.leaf[queries], found.node)
+            keys = merging.bucket_keys(levels, nodes.nodes, nodes.factors, classes.leaf[queries], found.node)
             arrays = [pa.array(classes.ident[queries]), pa.array(found.distance), pa.array(found.node), *map(pa.array, keys.T)]
             yield from _batches(arrays, [IDENT, DISTANCE, AT_NODE, *words])
 
@@ -208,12 +200,12 @@ class SpreadMerge:
             classes = columns.classes_of(table)
             found = Neighbours(table.column(DISTANCE).to_numpy(), table.column(AT_NODE).to_numpy().astype(np.int32))
             left, right = mutual_pairs(classes, levels, nodes, found)
-            merge_pairs(levels, *classes, left, right)
+            merging.merge_pairs(levels, *classes, left, right)
             partner = np.full(classes.size.size, -1)
             partner[left] = right
             kept = np.delete(np.arange(partner.size), right)
             classes = classes.take(kept)
-            state = np.where(large_enough(classes.size, classes.values, k), KEPT, SMALL)
+            state = np.where(merging.large_enough(classes.size, classes.values, k), KEPT, SMALL)
             members = _joined(table.column(MEMBERS).combine_chunks(), kept, partner[kept])
             yield from _batches([*columns.arrays_of(classes), members, pa.array(state)], [*columns.names, MEMBERS, STATE])
 
@@ -244,10 +236,10 @@ class SpreadMerge:
             if table is None:
                 return
             classes = columns.classes_of(table) + left
-            cost, query, others = generality(levels, classes.level), table.num_rows, np.arange(table.num_rows)
-            best = np.array([nearest_class(levels, *classes[:4], cost, query, others)])
+            cost, query, others = distances.generality(levels, classes.level), table.num_rows, np.arange(table.num_rows)
+            best = np.array([merging.nearest_class(levels, *classes[:4], cost, query, others)])
             distance = np.empty(1, dtype=np.int64)
-            prices(levels, *classes[:3], cost, query, best, distance)
+            merging.prices(levels, *classes[:3], cost, query, best, distance)
             yield from _batches([*columns.arrays_of(classes.take(best)), pa.array(distance)], [*columns.names, DISTANCE])
 
         return work

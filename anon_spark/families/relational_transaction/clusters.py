@@ -12,8 +12,9 @@ from anon_spark.errors import DataError
 from anon_spark.families.relational_transaction.chunks import CHUNK, CHUNK_RECORDS, chunk_order, in_chunks
 from anon_spark.families.relational_transaction.records import Attributes, Records
 from anon_spark.families.relational_transaction.settings import Settings
+from anon_spark.kernels import clustering
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.clustering import blocks_of, cluster_block
+from anon_spark.kernels.clustering import cluster_block
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tasks import Task, in_groups
 
@@ -50,7 +51,7 @@ def _block(attributes: Attributes, settings: Settings) -> Task:
     def work(table: pa.Table) -> pa.Table:
         first = chunk_order(table.column(CHUNK)[0].as_py()) * BLOCKS_IN_CHUNK
         table = table.drop_columns(CHUNK).sort_by(LINK)
-        blocks = taken_apart(blocks_of(attributes.relation, attributes.values(table), most, 2 * settings.k), most)
+        blocks = taken_apart(clustering.blocks_of(attributes.relation, attributes.values(table), most, 2 * settings.k), most)
         return table.append_column(BLOCK, pa.array(first + blocks, pa.int64()))
 
     return work

@@ -38,9 +38,10 @@ from anon_spark.families.relational_transaction.summaries import (
     summary_in,
     with_targets,
 )
+from anon_spark.kernels import relation
 from anon_spark.kernels.bit_distance import distances_within
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.relation import Floats, own_penalties
+from anon_spark.kernels.relation import Floats
 from anon_spark.primitives.blocks import MOST_BLOCKS, merged_with, numbers_in, renumbered
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tasks import MOST_TASKS, in_groups
@@ -214,7 +215,7 @@ def _group_penalties(summaries: DataFrame, groups: int, attributes: Attributes) 
 
     def work(table: pa.Table) -> pa.Table:
         summary, _ = summary_in(table, len(attributes.names), 0)
-        lost = fsum(summary.sizes * own_penalties(attributes.relation, summary.lo, summary.hi))
+        lost = fsum(summary.sizes * relation.own_penalties(attributes.relation, summary.lo, summary.hi))
         return pa.table({GROUP: [table.column(GROUP)[0].as_py()], ROWS: [summary.records], WEIGHTED: [lost]})
 
     found = in_groups(summaries, GROUP, work, f"{GROUP} long, {ROWS} long, {WEIGHTED} double", groups)

@@ -16,7 +16,7 @@ from anon_spark.columns import CLUSTER, LINK, PREFIX
 from anon_spark.families.relational_transaction.items import Catalogue, Generalized, baskets_in, generalized
 from anon_spark.families.relational_transaction.records import SECRETS, Attributes, Records, Roles
 from anon_spark.families.relational_transaction.settings import Settings
-from anon_spark.kernels.relation import node_levels, own_penalties
+from anon_spark.kernels import relation
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of
 
 NCP, UL = PREFIX + "ncp", PREFIX + "ul"  # what the relational values and the items of a record have lost
@@ -70,9 +70,9 @@ def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: 
         columns: dict[str, Any] = {
             LINK: table.column(LINK),
             CLUSTER: table.column(CLUSTER),
-            NCP: np.repeat(own_penalties(attributes.relation, lo, hi), count),
+            NCP: np.repeat(relation.own_penalties(attributes.relation, lo, hi), count),
         }
-        levels = node_levels(attributes.relation, lo, hi)[0]
+        levels = relation.node_levels(attributes.relation, lo, hi)[0]
         for at, name in enumerate(attributes.names):
             columns[name] = _relational(attributes, at, int(levels[at]), int(lo[0, at]), table.column(name))
         found = generalized(baskets_in(table, np.ones(count, dtype=np.int64)), settings, catalogue)

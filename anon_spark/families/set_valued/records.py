@@ -16,9 +16,10 @@ from pyspark.sql import types as T
 from anon_spark.columns import BLOCK, KEY, LINK, PREFIX, quoted
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued.block import Settings
+from anon_spark.kernels import segments
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.gray import gray_keys
-from anon_spark.kernels.segments import block_starts, eligible_starts, segment_starts, steps_between
+from anon_spark.kernels.segments import block_starts, eligible_starts, segment_starts
 from anon_spark.kernels.spacing import SHIFT, SPACED, largest_l
 from anon_spark.primitives.ranking import ranked
 from anon_spark.primitives.rounds import Workspace, collect_small
@@ -182,7 +183,7 @@ def _blocked(records: Records, settings: Settings, chunks: int) -> DataFrame:
         table = table.drop_columns(CHUNK).sort_by(LINK).combine_chunks()
         lists: Any = table.column(CODES).combine_chunks()
         offsets = lists.offsets.to_numpy().astype(np.int64)
-        starts = segment_starts(steps_between(offsets, lists.values.to_numpy()), least, most)
+        starts = segment_starts(segments.steps_between(offsets, lists.values.to_numpy()), least, most)
         blocks: Ints | None = block_starts(starts, table.num_rows, records_of_block)
         if labelled and blocks is not None:
             blocks = eligible_starts(blocks, table.column(LABEL).to_numpy(), spacing)

@@ -30,9 +30,10 @@ from anon_spark.columns import (
 from anon_spark.errors import DataError, LimitExceeded
 from anon_spark.families.set_valued.block import Settings, arrange, draw
 from anon_spark.families.set_valued.records import BEGINS, CODES, LABEL, VALUE, Records
+from anon_spark.kernels import graphs
 from anon_spark.kernels.bitmaps import Words, items_of, sets_of
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.graphs import Graph, flips_by_edge
+from anon_spark.kernels.graphs import Graph
 from anon_spark.primitives.blocks import joined_blocks, numbers_in
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of, number_lists
@@ -127,7 +128,7 @@ def _recode(records: Records, settings: Settings, key: str) -> Task:
         graph, fields, ringed = arranged.graph, arranged.fields, arranged.sets
         found = draw(graph, settings, key, block, arranged.kind)
         by_round = np.lexsort((found.rounds, np.repeat(np.arange(graph.part.size), np.diff(graph.offsets))))
-        flipped = flips_by_edge(ringed, graph, fields.base)
+        flipped = graphs.flips_by_edge(ringed, graph, fields.base)
         holder = np.empty(found.slots.size, dtype=np.int64)
         holder[found.slots] = np.arange(found.slots.size)  # the original whose label a slot carries
         steps = np.zeros(holder.size, dtype=np.int64)
