@@ -1,7 +1,7 @@
 """ACS, GCS, OCS and beam search over the cuts, from {*} downwards.
 
 Every search sees cuts through `Evaluator.judged`, which judges a list of them side by side. A closed value is never
-specialized below; costs compare rounded to 12 significant digits, then the most general cut comes first.
+specialized below; costs are rounded to 12 significant digits, and of equal ones the most general cut comes first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Seen:
 
     def order(self, one: Solution) -> Order:
         """By which solutions are compared."""
-        return (float(f"{one.cost:.12g}"), *self.forest.key(one.cut))
+        return (one.cost, *self.forest.key(one.cut))
 
 
 def searched(

@@ -114,7 +114,8 @@ def evaluation(cut: Cut, known: Known | None, settings: Settings) -> Evaluation:
         pairs = yield from fixed(cut, settings)
     # 4. loss
     cost: float = yield CostQuestion(cut, pairs)
-    return Solution(cut, True, counted.diversity == 0, not pairs, pairs, cost)
+    rounded = float(f"{cost:.12g}")  # sums depend on how records are spread
+    return Solution(cut, True, counted.diversity == 0, not pairs, pairs, rounded)
 
 
 def fixed_structure(cut: Cut, settings: Settings) -> Generator[Question, Answer, tuple[Pair, ...]]:
