@@ -31,7 +31,7 @@ def test_the_example_is_that_of_the_oracle() -> None:
     for node, label in enumerate(forest.labels):
         assert forest.levels[node] == DGH.level[label]
         for mode in ("class", "global"):
-            assert forest.counts(mode)[node] == DGH.count(label, mode)  # type: ignore[arg-type]
+            assert forest.counts(mode)[node] == DGH.count(label, mode)
         for level in range(4):
             assert forest.labels[forest.at_level(level)[node]] == DGH.at_level(label, level)
     for cut in DGH.cuts():
