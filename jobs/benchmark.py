@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -23,8 +24,8 @@ from jobs.markdown import replace_section
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
-# modules of jobs.benchmarks: SIZES, the command `scale`, and report(grown, options)
-FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued")
+# modules of jobs.benchmarks: SIZES, the command `scale`, maybe more words for it, and report(grown, options)
+FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "64m",
@@ -36,8 +37,8 @@ SMALL_DRIVER = {
 }
 
 
-def scaled(script: str, rows: int, folder: str | None) -> dict[str, Any]:
-    """One size on a cluster of its own, with a small driver."""
+def scaled(script: str, rows: int, folder: str | None, more: Sequence[str] = ()) -> dict[str, Any]:
+    """One size on a cluster of its own, with a small driver. more: words for the command."""
     with tempfile.TemporaryDirectory(dir=folder) as place, standalone_cluster(Path(place), memory="5g") as cluster:
         done = cluster.submit(
             HERE.parent / script,
@@ -46,6 +47,7 @@ def scaled(script: str, rows: int, folder: str | None) -> dict[str, Any]:
             str(rows),
             "--dir",
             f"{place}/data",
+            *more,
             conf=SMALL_DRIVER,
             timeout=7200,
         )
@@ -67,10 +69,13 @@ def main() -> int:
     parser.add_argument("--merge-rows", type=int, nargs="*", help="mst: census sizes on which merging is measured")
     parser.add_argument("--plain-rows", type=int, nargs="*", help="mst: of these, those merged plainly too (default: all)")
     parser.add_argument("--copies", type=int, nargs="+", help="set_valued: how many times the table of the growth is copied")
+    parser.add_argument("--tables", type=Path, help="tree: folder that keeps the TPC-H tables for other runs (default: none)")
+    parser.add_argument("--times", type=float, help="tree: ACS gets so many times the time of a budget (default: 10)")
     options = parser.parse_args()
     family = import_module(f"jobs.benchmarks.{options.family}")
     sizes = family.SIZES if options.rows is None else options.rows
-    grown = [scaled(f"jobs/benchmarks/{options.family}.py", rows, options.folder) for rows in sizes]
+    more = family.scale_options(options) if hasattr(family, "scale_options") else []
+    grown = [scaled(f"jobs/benchmarks/{options.family}.py", rows, options.folder, more) for rows in sizes]
     text = family.report(grown, options)
     machine = (
         f"Measured {date.today().isoformat()} on {os.cpu_count()} cores, Python {platform.python_version()}. "

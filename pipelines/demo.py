@@ -110,7 +110,7 @@ SETTINGS = {
     "mst": {"privacy": "{k: 10, l: 2}", "release": "census_local", "page": "census_local.html"},
     "relational_transaction": {"privacy": "{k: 10, m: 2, l: 3}", "release": "patients_release", "page": "patients.html"},
     "set_valued": {"privacy": "{k: 5}", "release": "baskets_release", "page": "baskets.html"},
-    "tree": {"privacy": "{k: 20, m: 3, n: 2}", "release": "orders_release", "page": "orders.html"},
+    "tree": {"privacy": "{k: 10, m: 2, n: 1}", "release": "orders_release", "page": "orders.html"},
 }
 
 SHOWN_POINTS = 12
@@ -165,7 +165,7 @@ def set_valued_demo(spark: SparkSession, folder: Path, progress: Progress | None
 
 
 def tree_demo(spark: SparkSession, folder: Path, progress: Progress | None) -> str:
-    """Synthetic customers with nested orders: up to three values and two relations known lead to 20 records."""
+    """Synthetic customers with nested orders: up to two values and a relation known lead to 10 records."""
     report, shown = _release(spark, folder, "tree", progress)
     return "\n".join([_cut(report), "", "Some rows of the release:", shown, "", _end(report, folder, "tree")])
 
