@@ -12,8 +12,8 @@ relation, too; FixStructure is repeated until nothing changes, and takes all vio
 beside the printed GCS, whose queue grows exponentially.
 
 Cost: one shuffle of the values by record; per step of the search some rounds of counting, each one pass over the records that a
-cut changes, in tasks, or on the driver for up to a million values. The steps of the search and the rounds of FixStructure follow
-one another; cuts of a step, records and label sets are counted side by side.
+cut changes, in tasks, or on the driver for up to two million values. The steps of the search and the rounds of FixStructure
+follow one another; cuts of a step, records and label sets are counted side by side.
 
 Limits: what a structure-aware attacker reads from values that lost what was above them, whole chains, numbers and order of nodes,
 absence unless named: see TreeRecoding and the report.

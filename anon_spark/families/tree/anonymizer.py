@@ -44,7 +44,7 @@ class TreeAnonymizer:
     With `person`, all rows of a person are one record. `negations` are values or groups whose absence may be known. `mode`
     sequential is the printed FixStructure, for small tables.
     Guarantee of what `fit` returns: see TreeRecoding. Cost: one shuffle of the unfolded values by record; then one job per
-    round of questions for all cuts of a step of the search, none for up to about a million values.
+    round of questions for all cuts of a step of the search, none for up to about two million values.
     """
 
     k: int

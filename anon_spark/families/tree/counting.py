@@ -6,7 +6,9 @@ use the same kernels, so both say the same.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -35,6 +37,7 @@ from anon_spark.kernels.trees import Trees, containing, disassociated_uses, dist
 from anon_spark.model.tree import NONE, Cut, Forest
 
 SAMPLE = 2**12
+THREADS = min(os.cpu_count() or 1, 8)
 
 Flags = NDArray[np.bool_]
 
@@ -275,7 +278,10 @@ class LocalCounter:
     kind = "driver"
 
     def answers(self, asked: Sequence[Asked]) -> list[Answer | float]:
-        return [self._answer(one) for one in asked]
+        if len(asked) == 1:
+            return [self._answer(asked[0])]
+        with ThreadPoolExecutor(min(len(asked), THREADS)) as pool:  # compiled loops hold no lock
+            return list(pool.map(self._answer, asked))
 
     def _answer(self, asked: Asked) -> Answer | float:
         trees = relevant(self.trees, asked)

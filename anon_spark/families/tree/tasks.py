@@ -47,8 +47,8 @@ from anon_spark.kernels.tree_keys import Layout
 from anon_spark.kernels.trees import Trees, concatenated, packed, unpacked
 from anon_spark.primitives.rounds import Workspace, collect_small
 
-LOCAL_NODES = 2**20
-"""Up to so many nodes the records are counted where the search runs: 8 MiB, and no job per round."""
+LOCAL_NODES = 2**21
+"""Up to so many nodes the records are counted where the search runs: 16 MiB, and no job per round."""
 TASK_NODES = 2**22
 """Nodes that a task holds at once."""
 BLOCK_NODES = 2**18
