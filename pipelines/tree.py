@@ -233,6 +233,7 @@ class TreePipeline:
         negations = [
             (label, {forest.published(node) for node in forest.below(forest.number(label))})
             for label in self.job.tree.negations
+            if label in forest.labels  # else every record lacks it, and that tells nothing
         ]
         return verify_kmn(
             release, privacy.k, privacy.m, privacy.effective_n, privacy.l, self.schema.sensitive, negations

@@ -230,3 +230,11 @@ def test_a_record_of_many_nodes_is_counted_once(spark: SparkSession, workspace: 
     assert (records.count, records.nodes, records.most_labels) == (2, 15, 6)
     assert records.merged > 10_000
     assert records.frame.select(F.max(F.size(LABELS))).collect()[0][0] == 12
+
+
+def test_no_value_is_suggested_where_a_rule_made_the_hierarchy(table: DataFrame, workspace: Workspace) -> None:
+    """Its labels are values of the table."""
+    told: dict[str, Any] = {"hierarchies": HIERARCHIES | {"Hospital": Hierarchy.mask()}, "negations": ["Gaiaa"]}
+    with pytest.raises(ConfigurationError, match="no value or group is labelled so") as caught:
+        anonymizer(**told).fit(table, workspace)
+    assert "Gaia" not in str(caught.value)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 
-from anon_spark.errors import ConfigurationError, DataError, did_you_mean
+from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.tree.counting import Evaluator
 from anon_spark.families.tree.recoding import Fitted, TreeRecoding
 from anon_spark.families.tree.records import Records, Roles, check_table, read_records, source_of
@@ -162,7 +162,8 @@ class TreeAnonymizer:
         nodes = []
         for label in self.negations:
             if label not in forest.labels:
-                raise ConfigurationError(f"negations: no value or group is labelled so.{did_you_mean(label, forest.labels)}")
+                # without a suggestion: where a rule made the hierarchy, its labels are values of the table
+                raise ConfigurationError("negations: no value or group is labelled so. Write them as the hierarchies do.")
             nodes.append(forest.number(label))
         if any(forest.is_sensitive[node] or node == forest.top for node in nodes):
             raise ConfigurationError("negations: name values or groups of classes that are not sensitive.")
