@@ -24,7 +24,7 @@ RECORD, CHAINS, CONTENT, LEAST, GREATEST = (
 )
 ABSENT, UNKNOWN = -1, -2  # instead of a leaf
 
-_HASH, _MARK = private("hash"), private("kept_mark")
+_HASH, _MARK, _WAY = private("hash"), private("kept_mark"), private("way")
 _ELEMENT, _AT = "element", "at"
 
 
@@ -51,7 +51,7 @@ def records_of(
     """
     places = [_Place.of(frame.schema, one) for one in schema]
     marked = frame.select("*", record.alias(RECORD), hashed(frame, keep).alias(_MARK))
-    rows = reduce(DataFrame.unionByName, [_unfolded(marked, places, arrays) for arrays in _longest(places)])
+    rows = _unfolded(marked, places)
     rows = rows.withColumn(_HASH, hashed(rows, [*map(_raw, range(len(places))), *map(_there, range(len(places)))]))
     leaves, faults = [], []
     for rank, one in enumerate(schema):
@@ -87,8 +87,8 @@ def _status(rank: int) -> str:
     return private(f"status_{rank}")
 
 
-def _array(depth: int) -> str:
-    return private(f"array_{depth}")
+def _array(way: int, depth: int) -> str:
+    return private(f"array_{way}_{depth}")
 
 
 @dataclass(frozen=True)
@@ -123,22 +123,37 @@ def _longest(places: Sequence[_Place]) -> Iterator[tuple[tuple[str, ...], ...]]:
     yield from sorted(way for way in ways if not any(way != other and way == other[: len(way)] for other in ways))
 
 
-def _unfolded(frame: DataFrame, places: Sequence[_Place], arrays: tuple[tuple[str, ...], ...]) -> DataFrame:
-    """One row per innermost element of one way through arrays: the values of the classes on it, and whether they are."""
-    for depth, names in enumerate(arrays):
-        wrapped = F.transform(_inside(depth, names), lambda element, at: F.struct(element.alias(_ELEMENT), at.alias(_AT)))
-        frame = frame.select("*", F.explode_outer(wrapped).alias(_array(depth)))
+def _unfolded(frame: DataFrame, places: Sequence[_Place]) -> DataFrame:
+    """One row per innermost element of every way through arrays: the values of the classes on it, and whether they are.
+
+    In one pass, so that numbers of rows are the same on all ways, whatever order the next read would have.
+    """
+    ways = list(_longest(places))
+    frame = frame.select("*", F.explode(F.array(*map(F.lit, range(len(ways))))).alias(_WAY))
+    for way, arrays in enumerate(ways):
+        for depth, names in enumerate(arrays):
+            array = F.when(F.col(_WAY) == way, _inside(way, depth, names))
+            wrapped = F.transform(array, lambda element, at: F.struct(element.alias(_ELEMENT), at.alias(_AT)))
+            frame = frame.select("*", F.explode_outer(wrapped).alias(_array(way, depth)))
     columns = [F.col(RECORD), F.col(_MARK)]
     for rank, place in enumerate(places):
-        depth = len(place.arrays)
-        value, there = F.lit(None), F.lit(False)
-        if place.arrays == arrays[:depth]:
-            value, there = _inside(depth, place.value), F.lit(True)
-            if depth:
-                there = F.isnotnull(_array(depth - 1))
-                there = there & F.isnotnull(_inside(depth, ())) if place.value else there
-        columns += [value.cast(_plain(place.kind)).alias(_raw(rank)), there.alias(_there(rank))]
+        value, there = F.lit(None).cast(_plain(place.kind)), F.lit(False)
+        for way, arrays in enumerate(ways):
+            if place.arrays == arrays[: len(place.arrays)]:
+                own, is_own = _value(way, place)
+                value = F.when(F.col(_WAY) == way, own.cast(_plain(place.kind))).otherwise(value)
+                there = F.when(F.col(_WAY) == way, is_own).otherwise(there)
+        columns += [value.alias(_raw(rank)), there.alias(_there(rank))]
     return frame.select(*columns)
+
+
+def _value(way: int, place: _Place) -> tuple[Column, Column]:
+    """The value of a class that is on a way, and whether there is one."""
+    depth, there = len(place.arrays), F.lit(True)
+    if depth:
+        there = F.isnotnull(_array(way, depth - 1))
+        there = there & F.isnotnull(_inside(way, depth, ())) if place.value else there
+    return _inside(way, depth, place.value), there
 
 
 def _plain(kind: T.DataType) -> T.DataType:
@@ -146,12 +161,12 @@ def _plain(kind: T.DataType) -> T.DataType:
     return T.StringType() if isinstance(kind, T.StringType) else kind
 
 
-def _inside(depth: int, names: Sequence[str]) -> Column:
-    """A field of the row (depth 0), or of the element that was unfolded at a depth."""
+def _inside(way: int, depth: int, names: Sequence[str]) -> Column:
+    """A field of the row (depth 0), or of the element that was unfolded at a depth of a way."""
     if depth == 0:
         first, rest = F.col(quoted(names[0])), names[1:]
     else:
-        first, rest = F.col(_array(depth - 1)).getField(_ELEMENT), names
+        first, rest = F.col(_array(way, depth - 1)).getField(_ELEMENT), names
     return reduce(lambda column, name: column.getField(name), rest, first)
 
 

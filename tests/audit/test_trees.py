@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from anon_spark.audit import RowAccount, Verdict, trees, verify_trees, verify_trees_covered
 from anon_spark.audit.tree_counting import packed
 from anon_spark.audit.tree_images import Images
-from anon_spark.audit.tree_records import CHAINS, RECORD
+from anon_spark.audit.tree_records import CHAINS, RECORD, records_of
 from anon_spark.columns import LINK
 from anon_spark.errors import ConfigurationError, GuaranteeViolated
+from anon_spark.model.tree import TreeClass, TreeSchema
 from tests.audit import ward
 from tests.audit.town import Row, frame
-from tests.audit.ward import CUT, EVERYTHING, HIERARCHIES, PATIENTS, ROOTS, SCHEMA, SD
+from tests.audit.ward import CUT, DISEASE, EVERYTHING, HIERARCHIES, PATIENTS, ROOTS, SCHEMA, SD, TREATMENT
 from tests.conftest import EventLog
 
 PUBLISHED: dict[str, Any] = {"paths": ward.PATHS, "weight": pa.float64(), LINK: pa.int64()}
@@ -191,6 +194,27 @@ def test_persons_are_put_together(spark: SparkSession) -> None:
     assert counted(found) == {} and found.passed and account == RowAccount(7, 7, 0, 0, 0, 0)
     found, account = replace(case, person=None).linked_verdict(spark)  # rows that are records of their own
     assert counted(found) == {"other_records": 1} and account.balance == 1 and "7 records, the source has 8" in found.detail
+
+
+def in_any_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows as a join may give them: in another order each time they are read."""
+    for batch in batches:
+        yield batch.take(pa.array(random.SystemRandom().sample(range(batch.num_rows), batch.num_rows)))
+
+
+def test_arrays_side_by_side_without_a_person(spark: SparkSession) -> None:
+    """Rows are numbered once for all arrays: a second read may give them another order."""
+    side = TreeSchema((TreeClass(DISEASE, "diseases"), TreeClass(TREATMENT, "drugs")))
+    values = [(["Flu"], ["Painkillers"]), (["Gastritis"], ["Antibiotics"]), (["Diarrhea"], None), (["Flu"], ["Orthopedic"])]
+    table = frame(spark, values, ["diseases", "drugs"], [pa.list_(pa.string())] * 2, 1)
+    read = table.mapInArrow(in_any_order, table.schema)
+
+    found = records_of(read, side, HIERARCHIES, F.monotonically_increasing_id(), []).collect()
+    keys = [HIERARCHIES[name].keys for name in (DISEASE, TREATMENT)]
+    told = [
+        sorted(keys[at][leaf] for chain in row[CHAINS] for at, leaf in enumerate(chain) if leaf >= 0) for row in found
+    ]
+    assert sorted(told) == sorted(sorted(one + (other or [])) for one, other in values)
 
 
 def test_policies_drop_whole_records(spark: SparkSession) -> None:
