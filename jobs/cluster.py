@@ -19,8 +19,10 @@ from pathlib import Path
 
 import pyspark
 
+from jobs import workers
 from jobs.delta import jar_files
 from jobs.java import ensure_java
+from jobs.session import DAEMON
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS = 60
@@ -57,6 +59,7 @@ class Cluster:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.ui.enabled": "false",
+            DAEMON: workers.MODULE,
             "spark.sql.shuffle.partitions": "2",
             "spark.databricks.delta.snapshotPartitions": "2",
             **(conf or {}),

@@ -17,12 +17,13 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anon_spark.errors import ConfigurationError
-from jobs import delta
+from jobs import delta, workers
 from jobs.java import ensure_java
 
 MASTER = "spark.master"
 NAME = "spark.app.name"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DAEMON = "spark.python.daemon.module"
 QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('quiet.properties').as_uri()}"
 
 
@@ -52,6 +53,7 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None) -> Spa
         settings = delta.with_jars(settings)
         if is_local(settings):
             settings[JAVA_OPTIONS] = " ".join(filter(None, [QUIET, settings.get(JAVA_OPTIONS)]))
+            settings.setdefault(DAEMON, workers.MODULE)  # what imports this package imports it in a worker, too
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the host's name
     builder: Any = SparkSession.builder
     for name, value in settings.items():

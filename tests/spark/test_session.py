@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from zipimport import zipimporter
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -28,3 +32,16 @@ def test_event_log_shows_literals_and_hides_joined_rows(spark: SparkSession, eve
 
     assert "shown-literal" in text
     assert "hidden-value" not in text
+
+
+def archives(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """How many archives this worker looks for modules in."""
+    for _ in batches:
+        read = sum(isinstance(finder, zipimporter) for finder in sys.path_importer_cache.values())
+        yield pa.RecordBatch.from_pydict({"archives": [read]})
+
+
+def test_workers_read_no_archives(spark: SparkSession) -> None:
+    """Each would be read again before every task."""
+    (found,) = spark.range(1).mapInArrow(archives, "archives long").collect()
+    assert found.archives == 0

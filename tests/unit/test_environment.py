@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anon_spark.errors import ConfigurationError
-from jobs import delta, java, setup
+from jobs import delta, java, setup, workers
 from jobs.session import resolve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,6 +138,18 @@ def test_what_spark_submit_was_told_wins_then_options_then_defaults() -> None:
     assert settings["spark.sql.shuffle.partitions"] == "7"
     assert settings[delta.EXTENSIONS] == "mine"
     assert delta.CATALOG not in settings
+
+
+def test_workers_leave_archives_out_only_where_there_are_files(tmp_path: Path) -> None:
+    archives = ["/spark/lib/pyspark.zip", "/spark/lib/py4j-0.10-src.zip"]
+    others = ["/lib/python311.zip", "/sent/mine.zip", "/sent/mine.jar", str(tmp_path)]
+    path = [*archives, "/spark/jars/spark-core_2.13.jar", *others]
+
+    assert workers.without_archives(path) == [*archives, *others]  # nothing else has pyspark
+    for name in ("pyspark", "py4j"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    assert workers.without_archives(path) == others
 
 
 @pytest.mark.parametrize("name", ["local", "standalone", "yarn", "k8s"])
