@@ -25,6 +25,7 @@ from anon_spark.model.front import Point, nondominated
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node, lattice_of
+from anon_spark.model.parameters import require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples, counting
 from anon_spark.primitives.classes.counting import marginals
@@ -67,9 +68,7 @@ class LatticeAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, words in WORDS.items():
-            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
-                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
+        require_words(self, WORDS)
         if self.depth not in (None, "best", "worst") and not (isinstance(self.depth, int) and self.depth >= 1):
             raise ConfigurationError("depth must be a whole number of at least 1, best or worst.")
         KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses k < 2 and the like

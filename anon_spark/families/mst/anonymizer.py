@@ -19,6 +19,7 @@ from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.lattice import lattice_of
+from anon_spark.model.parameters import require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples
 from anon_spark.primitives.classes.frequencies import code_columns
@@ -58,9 +59,7 @@ class MstAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, words in WORDS.items():
-            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
-                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
+        require_words(self, WORDS)
         KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses k < 2 and the like
         if self.l is not None and not (isinstance(self.l, int) and 2 <= self.l <= self.k):
             raise ConfigurationError(f"l must be a whole number from 2 to k = {self.k}.")

@@ -39,6 +39,7 @@ from anon_spark.families.relational_transaction.settings import (
 )
 from anon_spark.families.relational_transaction.summaries import TARGET, item_sets, summarized
 from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
+from anon_spark.model.parameters import require_numbers, require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, fitted
@@ -54,6 +55,8 @@ WORDS = {
     "nulls": ("value", "suppress"),
     "on_unseen": ("error", "suppress"),
 }
+LEAST = {"k": 2, "m": 1, "l": 2, "block": 1, "item_block": 1}
+OPTIONAL = ("l", "item_block")
 STEPS = ("records", "clusters", "repair", "merging", "generalized items")
 
 
@@ -97,15 +100,8 @@ class RelationalTransactionAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, words in WORDS.items():
-            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
-                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
-        for name, least in (("k", 2), ("m", 1), ("l", 2), ("block", 1), ("item_block", 1)):
-            value = getattr(self, name)
-            if value is None and name in ("l", "item_block"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigurationError(f"{name} must be a whole number of at least {least}.")
+        require_words(self, WORDS)
+        require_numbers(self, LEAST, OPTIONAL)
         if not 0 <= self.delta <= 1:
             raise ConfigurationError("delta must lie between 0 and 1.")
         if not self.quasi_identifiers:

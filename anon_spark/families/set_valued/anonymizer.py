@@ -16,6 +16,7 @@ from anon_spark.families.set_valued.block import BLOCK_RECORDS, SEGMENT, GraphKi
 from anon_spark.families.set_valued.recoding import SetValuedRecoding, identity_of
 from anon_spark.families.set_valued.records import Records, in_blocks, read_records, refuse_labels
 from anon_spark.families.set_valued.slots import recode_blocks
+from anon_spark.model.parameters import require_numbers, require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, fitted
@@ -57,21 +58,14 @@ class SetValuedAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, words in WORDS.items():
-            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
-                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
+        require_words(self, WORDS)
         if (self.k is None) == (self.l is None):
             raise ConfigurationError("Give k, or l with a sensitive column: one of them.")
-        for name in ("k", "l"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < LEAST):
-                raise ConfigurationError(f"{name} must be a whole number of at least {LEAST}.")
+        require_numbers(self, {"k": LEAST, "l": LEAST, "block": 1}, ("k", "l"))
         if self.l is not None and self.sensitive is None:
             raise ConfigurationError("l needs a sensitive column: the values that must differ.")
         if len(self.segment) != 2 or not 2 <= self.segment[0] <= self.segment[1]:
             raise ConfigurationError("segment must be [least, most] records, 2 or more.")
-        if self.block < 1:
-            raise ConfigurationError("block must be a number of records.")
         named = self._named()
         if len(set(named)) < len(named):
             raise ConfigurationError("A column has one role: name each column once.")

@@ -19,6 +19,7 @@ from anon_spark.families.tree.search import Seen, searched
 from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, Cost, Mode, Search, Settings
 from anon_spark.families.tree.tasks import counter_of
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
+from anon_spark.model.parameters import require_numbers, require_words
 from anon_spark.model.progress import Progress
 from anon_spark.model.tree import Forest, TreeSchema
 from anon_spark.model.tree.forest import LevelCount
@@ -75,15 +76,8 @@ class TreeAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name, words in WORDS.items():
-            if getattr(self, name) not in words:  # a misspelled policy must not mean another one
-                raise ConfigurationError(f"{name} must be one of: {', '.join(words)}.")
-        for name, least in LEAST.items():
-            value = getattr(self, name)
-            if value is None and name in OPTIONAL:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigurationError(f"{name} must be a whole number of at least {least}.")
+        require_words(self, WORDS)
+        require_numbers(self, LEAST, OPTIONAL)
         if self.max_seconds is not None and self.max_seconds <= 0:
             raise ConfigurationError("max_seconds must be above 0.")
         missing = [one.name for one in self.schema if one.name not in self.hierarchies]
