@@ -95,7 +95,7 @@ columns:
                 brand: {field: orders.items.brand, levels: hierarchies/brand.csv}
                 quantity: {field: orders.items.quantity, intervals: {from: 1, to: 50, widths: [5, 25]}}
 privacy: %(privacy)s
-tree: {max_cuts: 200}
+tree: {width: 4}
 output: {table: ./%(release)s, runs: ./runs, report: %(page)s}
 """
 JOBS = {

@@ -130,7 +130,7 @@ class TreeSpec(Spec):
         default=SEARCH,
         description="gcs: the paper's greedy search; beam: bounded; acs: all cuts; ocs: greedy, no relation is ever cut.")
     g: int = Field(default=2, ge=1, description="gcs and ocs: how many specializations of a cut are followed.")
-    width: int = Field(default=4, ge=1, description="beam: how many cuts of a generation are followed.")
+    width: int = Field(default=8, ge=1, description="beam: how many cuts of a generation are followed.")
     queue_limit: int | None = Field(
         default=None, ge=1, description="gcs and ocs: greatest number of cuts that wait; default: no limit.")
     max_cuts: int | None = Field(

@@ -105,7 +105,7 @@ def test_the_example_reads_the_sample_that_the_demonstration_makes() -> None:
 def test_defaults() -> None:
     job, own = parsed({}), parsed({}).tree
     assert (job.privacy.k, job.privacy.m, job.privacy.n, job.privacy.l) == (10, 3, 2, None)
-    assert (own.search, own.g, own.width, own.cost, own.level_count) == (SEARCH, 2, 4, "rpd_a", "class")
+    assert (own.search, own.g, own.width, own.cost, own.level_count) == (SEARCH, 2, 8, "rpd_a", "class")
     assert (own.queue_limit, own.max_cuts, own.max_seconds, own.negations) == (None, None, None, ())
     assert (own.close_unseen, own.max_labels) == (True, 64)
     assert parsed({"tree": None}) == job and not job.unprotected_classes

@@ -16,7 +16,7 @@ from anon_spark.families.tree.counting import Evaluator
 from anon_spark.families.tree.recoding import Fitted, TreeRecoding
 from anon_spark.families.tree.records import Records, Roles, check_table, read_records, source_of
 from anon_spark.families.tree.search import Seen, searched
-from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, Cost, Mode, Search, Settings
+from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, WIDTH, Cost, Mode, Search, Settings
 from anon_spark.families.tree.tasks import counter_of
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.parameters import require_numbers, require_words
@@ -60,7 +60,7 @@ class TreeAnonymizer:
     on_unseen: Literal["error", "suppress"] = "error"
     search: Search = SEARCH
     g: int = 2
-    width: int = 4
+    width: int = WIDTH
     queue_limit: int | None = None
     max_cuts: int | None = None
     max_seconds: float | None = None
