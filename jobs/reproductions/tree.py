@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from pyspark.sql import SparkSession
 
 from anon_spark.families.tree.settings import Settings
@@ -209,5 +210,6 @@ def _scale(axes: Any, scale: str) -> None:
         axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
         return
     axes.set_yscale(scale)
-    for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        ticks(lambda value, _: f"{value:g}")  # powers would be shown as formulas
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # powers would be shown as formulas
+    axes.yaxis.set_minor_formatter(NullFormatter())
