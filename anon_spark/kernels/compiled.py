@@ -9,6 +9,7 @@ from numba import njit
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", int, bool)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -17,3 +18,9 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return cast(Callable[P, R], njit(cache=True, nogil=True)(function))
     except RuntimeError:  # neither the package's folder nor a home is writable: a worker in a read-only container
         return cast(Callable[P, R], njit(nogil=True)(function))
+
+
+@compiled
+def varying(value: T) -> T:
+    """A constant as any value of its type: a function is compiled again for each literal it is called with."""
+    return value

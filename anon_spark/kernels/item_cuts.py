@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
+from anon_spark.kernels.compiled import compiled, varying
 from anon_spark.kernels.transactions import (
     DONE,
     KEY_BITS,
@@ -210,7 +210,7 @@ def raise_all(
     for node in range(tree.label.size):
         labels = max(labels, tree.label[node] + 1)
     images = images_of(cluster, tree.label[leaf], labels)
-    bits = bits_of(labels)
+    bits, stamp = bits_of(labels), varying(0)
     occurrences = np.zeros(items, dtype=np.int64)
     for row in range(cluster.times.size):
         for at in range(cluster.offsets[row], cluster.offsets[row + 1]):
@@ -220,8 +220,8 @@ def raise_all(
         node_at[tree.label[leaf[item]]] = leaf[item]
     for item in range(items):
         if cut[item] != start[item]:
-            raise_to(images, tree, cut, node_at, start[item], 0)
-    heap, limit, size, stamp = no_sets(), MANY_SETS, 0, 0
+            raise_to(images, tree, cut, node_at, start[item], stamp)
+    heap, limit, size = no_sets(), varying(MANY_SETS), 0
     while True:
         found, key = next_set(heap, images.changed, bits)
         if found == 0:  # all sizes so far are done
@@ -232,7 +232,7 @@ def raise_all(
                 return TOO_LARGE, cut
             for label in range(labels):
                 if images.first[label] != NONE:
-                    limit = add_violating(heap, limit, images, label, size, True, bits, k, diversity, stamp)
+                    limit = add_violating(heap, limit, images, label, size, varying(True), bits, k, diversity, stamp)
             continue
         chains, length = chains_of(tree, node_at[members_of(key, found, bits)])
         outcome, targets = cheapest_raise(images, tree, chains, length, cut, occurrences, k, diversity)
@@ -246,7 +246,7 @@ def raise_all(
         for place in range(targets.size):
             for again in range(1 if diversity > 0 else size, size + 1):
                 label = tree.label[targets[place]]
-                limit = add_violating(heap, limit, images, label, again, False, bits, k, diversity, stamp)
+                limit = add_violating(heap, limit, images, label, again, varying(False), bits, k, diversity, stamp)
 
 
 @compiled

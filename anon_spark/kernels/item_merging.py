@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
+from anon_spark.kernels.compiled import compiled, varying
 from anon_spark.kernels.transactions import (
     DONE,
     KEY_BITS,
@@ -77,7 +77,7 @@ def merge_all(
         together, share, loss = images.sizes.copy(), np.zeros(images.sizes.size), np.zeros_like(images.sizes)
     unit = unit_of(cluster.times)
     total = 0  # Σ UL, in units
-    heap, size, stamp = no_sets(), 0, 0
+    heap, size, stamp = no_sets(), 0, varying(0)
     while True:
         found, key = next_set(heap, images.changed, bits)
         if found == 0:  # all sizes so far are done
@@ -87,7 +87,7 @@ def merge_all(
             if size * bits > KEY_BITS:
                 return TOO_LARGE, image
             for at in range(count):
-                limit = add_violating(heap, limit, images, live[at], size, True, bits, k, diversity, stamp)
+                limit = add_violating(heap, limit, images, live[at], size, varying(True), bits, k, diversity, stamp)
             continue
         if count == 1:
             return UNREACHABLE, image
@@ -109,7 +109,7 @@ def merge_all(
         if by_loss:
             total += renew_losses(images, one, width, together, share, loss, unit)
         for again in range(1 if diversity > 0 else size, size + 1):
-            limit = add_violating(heap, limit, images, one, again, False, bits, k, diversity, stamp)
+            limit = add_violating(heap, limit, images, one, again, varying(False), bits, k, diversity, stamp)
     for at in range(count):
         item = images.first[live[at]]
         while item != NONE:

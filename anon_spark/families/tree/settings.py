@@ -13,7 +13,7 @@ Cost = Literal["rpd_a", "rpd"]
 
 SEARCH: Search = "beam"
 WIDTH = 8
-"""The least that loses no more than GCS in all settings that were measured; with 4, a quarter of them lost more."""
+"""Of 15 settings measured, with 400 cuts each, 2 lost more than with GCS; with width 4 these were 4."""
 MAX_LABELS = 64
 
 
