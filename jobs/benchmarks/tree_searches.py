@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anon_spark.audit.verdict import Verdict
-from anon_spark.families.tree.settings import SEARCH, Settings
+from anon_spark.families.tree.settings import SEARCH, WIDTH, Settings
 from anon_spark.kernels.trees import taken
 from jobs.benchmarks.tree_records import K, Loaded, M, N, Searched, teller, verdict_cell, verified
 from jobs.markdown import table
@@ -96,6 +96,7 @@ def ended_text(name: str, found: Sequence[Ended]) -> str:
         [
             f"### GCS (g = 2) beside ACS where ACS ends ({name}, m = {M}, n = {N}; one process)",
             "ACS as printed but for T-7: it leaves out what lies below a failed cut, and closes no value for the other kids. "
+            f"The beam has width {WIDTH}. "
             "Loss: RPD_a of the best cut, in brackets how many times that of ACS.",
             table(head, rows),
             f"At least {LEAST_FEWER}× fewer cuts in {len(kept)} of {len(found)} settings ({verdict}): {min(ratios):.2f}× to "

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import log
 from statistics import fmean
-from typing import NamedTuple
 
 from anon_spark.families.relational_transaction.settings import Merge
 from jobs.benchmarks.relational_transaction_orders import DELTA, LEAST_RATIO, MOST_WORSE, SAMPLE, order_verdict
 from jobs.benchmarks.relational_transaction_records import INFORMS
-from jobs.markdown import table
+from jobs.reproductions.claims import Claim, claims_table
 from jobs.reproductions.relational_transaction_runs import (
     MERGES,
     OF_ITEMS,
@@ -42,18 +41,10 @@ FROM_R: tuple[Merge, ...] = ("r", "rt", "t")
 FASTER = 2.2  # how many times faster the paper has R_MT than R_MR, at most
 
 
-class Claim(NamedTuple):
-    number: str
-    text: str
-    seen: str
-    holds: bool
-
-
 def claims_text(found: Found) -> str:
     claims = [*by_delta(found), *by_merge(found), *by_size(found), *by_time(found), *by_order(found), *by_path(found)]
     claims += ours(found)
-    rows = [[one.number, one.text, one.seen, "reproduced" if one.holds else "**not reproduced**"] for one in claims]
-    return "Claims:\n\n" + table(["", "claim", "seen here", "verdict"], rows)
+    return claims_table(claims)
 
 
 # --- 1. δ ------------------------------------------------------------------------------------------------------------------

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import NamedTuple
 
 from jobs.benchmarks.tree_records import K
-from jobs.markdown import table
+from jobs.reproductions.claims import Claim, claims_table
 from jobs.reproductions.tree_runs import WAYS, Found, Outcome, Sweep, Way
 
 SAME = 1e-9
@@ -23,17 +22,9 @@ PAPER_ABSENT = (0.001, 0.21)  # individuals per K with four absent values, or gr
 LINEAR = 1.3  # time per record at the largest size, at most so many times that at the smallest
 
 
-class Claim(NamedTuple):
-    number: str
-    text: str
-    seen: str
-    holds: bool
-
-
 def claims_text(found: Found) -> str:
     every = [*by_greed(found), *by_loss(found), *by_subtrees(found), *by_time(found), *by_absence(found), *ours(found)]
-    rows = [[one.number, one.text, one.seen, "reproduced" if one.holds else "**not reproduced**"] for one in every]
-    return "Claims:\n\n" + table(["", "claim", "seen here", "verdict"], rows)
+    return claims_table(every)
 
 
 def rpd_of(one: Outcome) -> float:
