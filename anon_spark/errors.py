@@ -45,8 +45,16 @@ class GuaranteeViolated(DataError):
     """An audit found a violation: the release must not be published."""
 
 
+class PublicationRefused(DataError):
+    """The output is not what the run saw, or not what was audited: nothing of the run stands there."""
+
+
 class LimitExceeded(DataError):
     """Something that must stay small enough for the driver did not."""
+
+
+class Stopped(BaseException):
+    """The run was told to stop (SIGTERM, SIGINT); no error of its own, so that nothing catches it by accident."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from anon_spark.errors import AnonSparkError
+from anon_spark.errors import AnonSparkError, Stopped
+from jobs.signals import stoppable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,18 +20,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        return int(options.command(options) or 0)
+        with stoppable():
+            return int(options.command(options) or 0)
     except AnonSparkError as error:
         if options.debug:
             raise
         print(f"anon-spark: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
+    except (Stopped, KeyboardInterrupt):
         print("anon-spark: stopped. A release is published as a whole or not at all.", file=sys.stderr)
         return 1
     except Exception as error:
         if options.debug:
             raise
+        from anon_spark.io.causes import known_cause
+
+        cause = known_cause(error)
+        if cause is not None:
+            print(f"anon-spark: {cause}", file=sys.stderr)
+            return cause.exit_code
         condition = getattr(error, "getCondition", lambda: None)()
         what = " ".join(filter(None, [type(error).__name__, condition]))
         print(  # the text of an unexpected error may hold values of records
@@ -62,6 +70,11 @@ def _parser() -> argparse.ArgumentParser:
             added.add_argument("--quiet", action="store_true", help="no progress")
             again = "draw again for an input version that was drawn before (set_valued); releases can be intersected"
             added.add_argument("--redraw", action="store_true", help=again)
+    purge = command("purge", _purge, "Remove what stopped runs of a job left: private working folders, uncommitted files.")
+    purge.add_argument("job", help="the job file")
+    purge.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
+    purge.add_argument("--work", action="store_true", required=True, help="the private folders and files of runs that ended")
+    purge.add_argument("--all", action="store_true", help="also of runs on other machines, which may still be at work")
     compare = command("compare", _compare, "Measure releases of one table side by side, each verified first.")
     compare.add_argument("job", help="the job file of a release that stands")
     compare.add_argument("other", nargs="+", help="the job files of the other releases")
@@ -130,6 +143,15 @@ def _audit(options: argparse.Namespace) -> int:
         print(f"  {verdict}")
     require_all(verdicts)
     print(f"verified: {job.output.table}")
+    return 0
+
+
+def _purge(options: argparse.Namespace) -> int:
+    from anon_spark.config import load_job
+    from pipelines.purge import purge
+
+    for line in purge(load_job(options.job, options.set), everything=options.all):
+        print(line)
     return 0
 
 

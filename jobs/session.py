@@ -6,9 +6,11 @@ it is `local[*]`, with the jars that set-up left in the environment, so it start
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,17 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from anon_spark.errors import ConfigurationError
+from anon_spark.primitives.stores import Store, discard, private_folder, sweep, user_root
 from jobs import delta, workers
 from jobs.java import ensure_java
+from jobs.signals import catch_signals_again
 
 MASTER = "spark.master"
 NAME = "spark.app.name"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DAEMON = "spark.python.daemon.module"
+LOCAL_DIR = "spark.local.dir"
+LOCAL_DIRS = "SPARK_LOCAL_DIRS"  # wins over the setting
 QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('quiet.properties').as_uri()}"
 
 
@@ -55,12 +61,39 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None) -> Spa
             settings[JAVA_OPTIONS] = " ".join(filter(None, [QUIET, settings.get(JAVA_OPTIONS)]))
             settings.setdefault(DAEMON, workers.MODULE)  # what imports this package imports it in a worker, too
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns about the host's name
+            settings = with_private_files(settings)
     builder: Any = SparkSession.builder
     for name, value in settings.items():
         if given.get(name) != value:
             builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
+    catch_signals_again()
     return session
+
+
+def with_private_files(settings: Mapping[str, str]) -> dict[str, str]:
+    """`settings` with a private folder for shuffle and temporary files of a local session, unless somebody gave one.
+
+    Guarantee: only the user can look into the folder; it is removed at the end of the program, and what a killed program
+    left is removed here, by the next one.
+    """
+    if LOCAL_DIR in settings or LOCAL_DIRS in os.environ:
+        return dict(settings)
+    root = Store.of(str(user_root()))
+    sweep(root)
+    folder = Path(private_folder(root).path)
+    atexit.register(_end_session, folder)
+    temporary = f"-Djava.io.tmpdir={folder}"
+    return {**settings, LOCAL_DIR: str(folder), JAVA_OPTIONS: " ".join(filter(None, [settings.get(JAVA_OPTIONS), temporary]))}
+
+
+def _end_session(folder: Path) -> None:
+    """Stop the session, if there still is one, so that nothing writes into its folder any more, and remove that."""
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        with suppress(Exception):  # its JVM may be gone already
+            session.stop()
+    discard(folder)
 
 
 def silence_query_errors() -> None:
@@ -94,6 +127,7 @@ def local_settings() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
+        "spark.io.encryption.enabled": "true",  # shuffle files hold raw values
         "spark.sql.shuffle.partitions": str(max(4, os.cpu_count() or 1)),
         "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default: seconds per commit on a small machine
     }

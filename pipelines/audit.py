@@ -11,7 +11,7 @@ from anon_spark.audit import Verdict
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.nesting import as_published, read_input
-from anon_spark.io.publication import Published, standing_release
+from anon_spark.io.publication import Published, output_of
 from anon_spark.io.tables import Snapshot, read_version
 from pipelines.families import FamilyPipeline, pipeline_of
 
@@ -30,7 +30,7 @@ class Standing:
     def of(cls, job: JobSpec, spark: SparkSession) -> Standing:
         """Raises ConfigurationError where nothing stands. Cost: metadata only; writes nothing."""
         steps = pipeline_of(job, spark)
-        published = standing_release(spark, job.output.table)
+        published = output_of(spark, job.output.table).release
         if published is None:
             raise ConfigurationError(f"output.table: nothing is published at {job.output.table} yet. Run the job first.")
         source = read_input(spark, as_published(job.input, published.metadata), job.fields)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from anon_spark.errors import DataError
-from pipelines.draws import second_draw
-from pipelines.preparation import Preparation
+from pipelines.identity import Identity
+from pipelines.preparation import Preparation, run_key
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Plan:
     def lines(self) -> list[str]:
         at = "" if self.input_version is None else f" at version {self.input_version}"
         counted = [f"{name.replace('_', ' ')}: {count:,}" for name, count in self.counts.items()]
-        again = ["already published from this version: a run would recognise it and write no release"]
+        again = ["already published from these rows: a run would recognise it and write no release"]
         return [
             f"input: {self.input_table}{at}",
             f"guarantee: {self.guarantee}",
@@ -48,7 +48,9 @@ def plan(prepared: Preparation) -> Plan:
     unit = steps.guarantee.unit
     if counts[unit] < steps.guarantee.k:
         raise DataError(f"k = {steps.guarantee.k} is more than the {counts[unit]:,} {unit} of the table. Lower k.")
-    version = 0 if prepared.standing is None else prepared.standing.latest + 1
+    version = 0 if prepared.output.latest is None else prepared.output.latest + 1
+    identity = Identity(prepared, for_release=run_key()[1])
+    current = identity.already_published
     report = [f"report {job.output.report} (with .json and .md beside it)"] if job.output.report else []
     return Plan(
         input_table=prepared.source.table,
@@ -61,7 +63,7 @@ def plan(prepared: Preparation) -> Plan:
             f"run log {job.output.runs} (one row)",
             *report,
         ],
-        already_published=prepared.already_published,
-        drawn_before=[] if prepared.already_published else second_draw(prepared, for_release=True, redraw=True),
+        already_published=current is not None,
+        drawn_before=[] if current is not None else identity.second_draw(redraw=True),
         notes=prepared.input_notes(),
     )

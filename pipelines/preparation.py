@@ -11,10 +11,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from anon_spark.config import JobSpec, config_hash, is_uri, relation
+from anon_spark.config import JobSpec, config_hash, is_path, is_uri, relation
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.nesting import nesting_notes, read_input
-from anon_spark.io.publication import Published, last_release
+from anon_spark.io.places import require_lasting, require_writable
+from anon_spark.io.publication import Output, output_for_run
 from anon_spark.io.run_log import check_run_log
 from anon_spark.io.tables import Snapshot, location_of
 from anon_spark.primitives.rounds import usable
@@ -25,30 +26,14 @@ RUN_KEY = "ANON_SPARK_RUN_KEY"  # for tests: a run with a given key is marked "n
 
 @dataclass(frozen=True)
 class Preparation:
-    """A job that can run: its steps, its input at a pinned version, and the release that stands now."""
+    """A job that can run: its steps, its input at a pinned version, and what is at its output now."""
 
     job: JobSpec
     spark: SparkSession
     steps: FamilyPipeline
     source: Snapshot
-    standing: Published | None
+    output: Output
     config_hash: str  # of the job and of the hierarchies it points to
-
-    @property
-    def already_published(self) -> bool:
-        """Whether the release that stands came from the same job and the same version of the same table, or tables.
-
-        A release made with a test key is none for a run without one: it is not fit to be handed out.
-        """
-        if self.standing is None or self.source.version is None:
-            return False
-        said = self.standing.metadata
-        return (said.get("config_hash"), said.get("input_id"), said.get("input_version"), said.get("for_release")) == (
-            self.config_hash,
-            self.source.table_id,
-            self.source.version,
-            run_key()[1],
-        )
 
     def input_notes(self) -> list[str]:
         """What to say of tables nested into the input; none of a single table. Cost: one job per nested table."""
@@ -65,13 +50,16 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     """Check everything that needs no row. Raises ConfigurationError; writes nothing."""
     _refuse_unwritable_report(job.output.report)
     usable(spark, job.work)
+    for key, table in (("output.table", job.output.table), ("output.runs", job.output.runs)):
+        require_lasting(spark, table, key)
     steps = pipeline_of(job, spark)
     source = read_input(spark, job.input, job.fields)
     steps.check_columns(source.frame)
-    standing = last_release(spark, job.output.table)
+    output = output_for_run(spark, job.output.table)
     check_run_log(spark, job.output.runs)
     _refuse_touching_places(job, spark, source)
-    return Preparation(job, spark, steps, source, standing, job_digest(job, steps))
+    _refuse_unwritable_places(job)
+    return Preparation(job, spark, steps, source, output, job_digest(job, steps))
 
 
 def job_digest(job: JobSpec, steps: FamilyPipeline) -> str:
@@ -96,12 +84,20 @@ def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot)
             raise ConfigurationError(f"{key} {found} {other}: choose places apart from each other.")
 
 
+def _refuse_unwritable_places(job: JobSpec) -> None:
+    """Try every place in place, leaving nothing: what cannot be written must not be found after the work."""
+    places = {"output.table": job.output.table, "output.runs": job.output.runs, "work": job.work}
+    for key, place in places.items():
+        if place is not None and is_path(place):
+            require_writable(place, key)
+
+
 def _refuse_unwritable_report(report: str | None) -> None:
     """A report that cannot be written must not follow a publication."""
     if report is None:
         return
     if is_uri(report):
         raise ConfigurationError("output.report: a report is a file on the driver. Give a path without scheme.")
-    folder = next(parent for parent in Path(report).absolute().parents if parent.exists())
-    if Path(report).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ConfigurationError(f"output.report: {report} cannot be written. Choose another place.")
+    if Path(report).is_dir():
+        raise ConfigurationError(f"output.report: {report} is a folder. Give the path of a page, ending in .html.")
+    require_writable(str(Path(report).absolute().parent), "output.report", report)

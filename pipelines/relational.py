@@ -40,6 +40,11 @@ class RelationalPipeline:
         """What the hierarchies say, which the job file only points to."""
         return json.dumps({name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()}, sort_keys=True)
 
+    def read(self, df: DataFrame) -> DataFrame:
+        """What the release depends on."""
+        person = [self.job.columns.person] if self.job.columns.person else []
+        return df.select(*(F.col(quoted(name)) for name in (*self.published, *person)))
+
     def check_columns(self, df: DataFrame) -> None:
         columns = self.job.columns
         named = [*self.published, *columns.identifiers, *([columns.person] if columns.person else [])]

@@ -127,6 +127,12 @@ class RelationalTransactionPipeline:
         content = {name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()}
         return json.dumps({"columns": content, "items": self.item_hierarchy and self.item_hierarchy.to_dict()}, sort_keys=True)
 
+    def read(self, df: DataFrame) -> DataFrame:
+        """What the draw depends on: values, item sets and kept columns. Persons may be numbered anew, they are the same."""
+        lists = self.job.columns.transactions
+        others = [F.col(quoted(name)) for name in self.anonymizer.roles.named if name not in lists]
+        return df.select(*others, *(F.sort_array(F.array_distinct(quoted(name))).alias(name) for name in lists))
+
     def check_columns(self, df: DataFrame) -> None:
         columns, roles = self.job.columns, self.anonymizer.roles
         require_columns(df, [*roles.named, *columns.identifiers, *self._person])

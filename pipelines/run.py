@@ -1,4 +1,4 @@
-"""A run: read → fit → stage → audit → publish, and a run-log row and a report whatever the outcome."""
+"""A run: read → fit → stage → audit → publish → compare, and a run-log row and a report whatever the outcome."""
 
 from __future__ import annotations
 
@@ -12,29 +12,35 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.audit import RowAccount, Verdict
+from anon_spark.audit.content import content_of
 from anon_spark.columns import quoted
-from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated
-from anon_spark.io.publication import publish
-from anon_spark.io.run_log import RunRow, append_run
+from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated, Stopped
+from anon_spark.io.causes import known_cause
+from anon_spark.io.run_log import RunRow, append_run, begin_run_log
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
-from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.rounds import Workspace, sweep_work
 from anon_spark.report import Check, RunReport
-from pipelines.draws import second_draw
+from pipelines.identity import Identity
 from pipelines.preparation import Preparation, run_key
+from pipelines.publishing import Step, nothing, published, settle
+from pipelines.repair import repair
 
 
 @dataclass
 class Trace:
     """What a run has come to know so far; a failed run reports just this."""
 
+    step: Step = nothing
     run_id: str = field(default_factory=lambda: uuid4().hex)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     status: str = "failed"
     message: str | None = None
+    content: str | None = None
     output_version: int | None = None
     verdicts: Sequence[Verdict] = ()
     account: RowAccount | None = None
@@ -44,6 +50,7 @@ class Trace:
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
+        self.step(step)
         started = perf_counter()
         try:
             yield
@@ -51,23 +58,34 @@ class Trace:
             self.timings[step] = self.timings.get(step, 0.0) + round(perf_counter() - started, 3)
 
 
-def run(prepared: Preparation, progress: Progress | None = None, redraw: bool = False) -> RunReport:
+def run(
+    prepared: Preparation, progress: Progress | None = None, redraw: bool = False, step: Step = nothing
+) -> RunReport:
     """Publish a verified release, or publish nothing and raise.
 
-    redraw: a family that draws at random may do so again for a version of the input that it has drawn before.
-    A DataError (exit 3) and anything unexpected (exit 1) leave one run-log row and a report of what failed; a
-    ConfigurationError (exit 2) leaves nothing at all.
+    redraw: a family that draws at random may do so again for rows that it has drawn before. step: is told the name of every
+    step before it begins.
+    A DataError (exit 3), a stop by a signal and anything unexpected (exit 1) leave one run-log row and a report of what
+    failed; a ConfigurationError (exit 2) leaves nothing at all.
     """
-    trace = Trace()
+    trace = Trace(step)
     key, for_release = run_key()
+    identity = Identity(prepared, for_release)
+    step("identity")
+    current = identity.already_published
+    again = [] if current else identity.second_draw(redraw)
     try:
-        if prepared.already_published:
-            assert prepared.standing is not None
-            trace.status, trace.output_version = "already_published", prepared.standing.version
+        step("clean")
+        begin_run_log(prepared.spark, prepared.job.output.runs)
+        left = _clean(prepared)
+        if current is not None:
+            trace.status, trace.output_version = "already_published", current.version
+            trace.verdicts = repair(prepared, current, identity)
+            require_all(trace.verdicts)
         else:
-            trace.warnings = again = second_draw(prepared, for_release, redraw)
+            trace.content = identity.content
             _release(prepared, trace, key, for_release, progress)
-            trace.warnings = [*again, *prepared.input_notes(), *trace.warnings]
+            trace.warnings = [*again, *prepared.input_notes(), *left, *trace.warnings]
             trace.status = "published"
     except ConfigurationError:
         raise
@@ -75,49 +93,76 @@ def run(prepared: Preparation, progress: Progress | None = None, redraw: bool = 
         trace.message = str(error)
         _finish(prepared, trace, for_release)
         raise
-    except Exception as error:
-        trace.message = f"Unexpected {type(error).__name__}; its text may hold values and is not kept."
+    except (Stopped, KeyboardInterrupt):
+        trace.message = "Stopped before anything was published." if trace.output_version is None else "Stopped after publication."
         _finish(prepared, trace, for_release)
+        raise
+    except Exception as error:
+        cause = known_cause(error, prepared.job.work)
+        trace.message = str(cause) if cause else f"Unexpected {type(error).__name__}; its text may hold values and is not kept."
+        _finish(prepared, trace, for_release)
+        if cause is not None:
+            raise cause from error
         raise
     return _finish(prepared, trace, for_release)
 
 
+def _clean(prepared: Preparation) -> list[str]:
+    """Remove what dead runs of this user left; what to say of what may still be somebody's."""
+    swept, others = sweep_work(prepared.spark, prepared.job.work)
+    files = settle(prepared)
+    told = [f"{swept} working folders that stopped runs had left were removed."] if swept else []
+    told += [f"{files} files of a publication that was stopped were removed from the output."] if files else []
+    told += [f"work: {who} has a folder there; if it has ended, `anon-spark purge --all` removes it." for who in others]
+    return told
+
+
 def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, progress: Progress | None) -> None:
-    steps, source = prepared.steps, prepared.source.frame
     with Workspace(prepared.spark, prepared.job.work) as workspace:
-        # 1. fit
-        with trace.timed("fit"):
-            recoding = steps.fit(source, workspace, key, progress)
-        trace.timings["search"] = recoding.search["seconds"]
-        trace.facts, trace.warnings = recoding.facts(), recoding.warnings
-        # 2. stage, in an order that tells nothing
-        order_key = key_frame(prepared.spark, key)
-        with trace.timed("release"):
-            staged = workspace.store(recoding.staged(source, order_key), "release")
-        release = staged.select(*(F.col(quoted(name)) for name in recoding.published))
-        # 3. audit what was staged, by code of its own
-        with trace.timed("audit"):
-            trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key, workspace)
-            rows = trace.account.source
-            trace.warnings = steps.warnings(source, recoding, rows)
-        require_all(trace.verdicts)
-        with trace.timed("risk"):
-            risk = steps.risk(source, release, recoding, trace.verdicts, rows)
-        trace.facts = steps.facts(recoding, trace.verdicts, risk)
-        steps.sections(trace.facts)  # a report that cannot be made must not follow a publication
-        # 4. publish in one commit
-        with trace.timed("publish"):
-            metadata = {
-                "run_id": trace.run_id,
-                "family": prepared.job.family,
-                "config_hash": prepared.config_hash,
-                "input_table": prepared.source.table,
-                "input_id": prepared.source.table_id,
-                "input_version": prepared.source.version,
-                "for_release": for_release,
-                **steps.metadata(recoding),
-            }
-            trace.output_version = publish(release, prepared.job.output.table, metadata, trace.account.published)
+        try:
+            _released(prepared, trace, key, for_release, progress, workspace)
+        except (Stopped, KeyboardInterrupt):
+            prepared.spark.interruptAll()  # tasks that still write would make the folder again
+            raise
+
+
+def _released(
+    prepared: Preparation, trace: Trace, key: str, for_release: bool, progress: Progress | None, workspace: Workspace
+) -> None:
+    steps, source = prepared.steps, prepared.source.frame
+    # 1. fit
+    with trace.timed("fit"):
+        recoding = steps.fit(source, workspace, key, progress)
+    trace.timings["search"] = recoding.search["seconds"]
+    trace.facts, trace.warnings = recoding.facts(), recoding.warnings
+    # 2. stage, in an order that tells nothing
+    order_key = key_frame(prepared.spark, key)
+    with trace.timed("release"):
+        staged = workspace.store(recoding.staged(source, order_key), "release")
+    release: DataFrame = staged.select(*(F.col(quoted(name)) for name in recoding.published))
+    # 3. audit what was staged, by code of its own
+    with trace.timed("audit"):
+        trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key, workspace)
+        rows = trace.account.source
+        trace.warnings = steps.warnings(source, recoding, rows)
+    require_all(trace.verdicts)
+    with trace.timed("risk"):
+        risk = steps.risk(source, release, recoding, trace.verdicts, rows)
+    trace.facts = steps.facts(recoding, trace.verdicts, risk)
+    steps.sections(trace.facts)  # a report that cannot be made must not follow a publication
+    # 4. publish in one commit, and compare what is there with what was audited
+    with trace.timed("publish"):
+        metadata = {
+            "run_id": trace.run_id,
+            "family": prepared.job.family,
+            "config_hash": prepared.config_hash,
+            "input_table": prepared.source.table,
+            "input_id": prepared.source.table_id,
+            "input_version": prepared.source.version,
+            "for_release": for_release,
+            **steps.metadata(recoding),
+        }
+        trace.output_version = published(prepared, release, content_of(release, release.columns), metadata, trace.step)
 
 
 def require_all(verdicts: Sequence[Verdict]) -> None:
@@ -131,12 +176,30 @@ def require_all(verdicts: Sequence[Verdict]) -> None:
 
 
 def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport:
-    """Run-log row and report; a rerun that was recognised leaves the report of the release as it is."""
+    """Report and run-log row; neither is lost because the other cannot be written.
+
+    A rerun that was recognised leaves the report of the release as it is.
+    """
     report = report_of(prepared, trace, for_release)
-    append_run(prepared.spark, prepared.job.output.runs, _row(prepared, report))
     page = prepared.job.output.report
+    lost: list[str] = []
+    trace.step("report")
     if page is not None and not (trace.status == "already_published" and Path(page).exists()):
-        report.write(page)
+        try:
+            report.write(page)
+        except OSError:
+            lost.append(f"the report {page}")
+    trace.step("log")
+    try:
+        append_run(prepared.spark, prepared.job.output.runs, _row(prepared, report, trace.content))
+    except Exception:  # its cause is the place of the log, or what the run failed by
+        lost.append(f"the run log {prepared.job.output.runs}")
+    if lost and trace.status != "failed":
+        what = "published" if trace.status == "published" else "already published"
+        raise AnonSparkError(
+            f"{what}: {prepared.job.output.table} version {trace.output_version}, but {' and '.join(lost)} could not be "
+            "written. Make room or give rights, and run the job again: that writes what is missing and publishes nothing."
+        )
     return report
 
 
@@ -174,7 +237,7 @@ def versions() -> dict[str, str]:
     return {name: version(name) for name in ("anon-spark", "pyspark", "delta-spark")}
 
 
-def _row(prepared: Preparation, report: RunReport) -> RunRow:
+def _row(prepared: Preparation, report: RunReport, content: str | None) -> RunRow:
     assert report.finished is not None
     return RunRow(
         run_id=report.run_id,
@@ -193,4 +256,5 @@ def _row(prepared: Preparation, report: RunReport) -> RunRow:
         software=report.versions["anon-spark"],
         accounting=report.accounting,
         metrics={**report.facts, "timings": dict(report.timings)},
+        content=content,
     )

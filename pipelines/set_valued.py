@@ -70,6 +70,11 @@ class SetValuedPipeline:
         """Nothing stands behind the job file."""
         return ""
 
+    def read(self, df: DataFrame) -> DataFrame:
+        """What the draw depends on: item sets and sensitive values. Persons may be numbered anew, they are the same."""
+        kept = (F.col(quoted(name)) for name in self.job.columns.sensitive)
+        return df.select(F.sort_array(item_set(self.job.columns.items)).alias(self.job.columns.items), *kept)
+
     def check_columns(self, df: DataFrame) -> None:
         columns = self.job.columns
         require_columns(df, [columns.items, *columns.sensitive, *columns.identifiers, *self._person])

@@ -110,6 +110,11 @@ class TreePipeline:
         content = {name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()}
         return json.dumps(content, sort_keys=True)
 
+    def read(self, df: DataFrame) -> DataFrame:
+        """What the release depends on."""
+        person = [self.job.columns.person] if self.job.columns.person else []
+        return df.select(*(F.col(quoted(name)) for name in (*self.anonymizer.roles.named, *person)))
+
     def check_columns(self, df: DataFrame) -> None:
         columns = self.job.columns
         require_columns(df, [*columns.identifiers, *columns.keep])

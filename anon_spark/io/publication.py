@@ -1,21 +1,27 @@
-"""Publication: one Delta commit that says which run made it, or nothing."""
+"""Publication: one Delta commit that says which run made it, on top of what that run saw, or nothing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.config import is_path
-from anon_spark.errors import AnonSparkError, ConfigurationError
+from anon_spark.errors import ConfigurationError, PublicationRefused
 from anon_spark.io.tables import history, require_free, sql_name
 
 MARK = "anon_spark"
+BEGUN = "begun"  # an empty commit by which a table of the catalog begins: no release
+WITHDRAWN = "withdrawn"  # an empty commit instead of a release that was not what had been audited
 LOOK_BACK = 100  # commits in which a release is looked for below those of maintenance
 MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL")
+RESTORE = "RESTORE"
+WRITER = "anon-spark"  # the application whose transactions Delta counts: of two runs on one state, one is taken
+
+Commit = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,73 +34,200 @@ class Published:
     changes: tuple[str, ...]  # operations of others since, which may have changed what it holds
 
 
-def standing_release(spark: SparkSession, table: str) -> Published | None:
-    """The release that stands at the output now, changed since or not; None where nothing stands.
+@dataclass(frozen=True)
+class Output:
+    """What is at the output: the newest version of its table (None where there is no table), and the newest release."""
 
-    A place that holds anything else is refused.
-    """
+    latest: int | None
+    release: Published | None
+
+
+def output_of(spark: SparkSession, table: str) -> Output:
+    """What is at the output now, changed since or not. A place that holds anything else is refused. Cost: metadata only."""
     commits = history(spark, table, LOOK_BACK)
     if not commits:
         require_free(spark, table, "output.table")
-        return None
-    since: list[str] = []
-    for commit in commits:
-        metadata = _metadata(commit.get("userMetadata"))
-        if metadata is not None:
-            changes = tuple(operation for operation in since if operation not in MAINTENANCE)
-            return Published(int(commit["version"]), metadata, int(commits[0]["version"]), changes)
-        since.append(str(commit["operation"]))
-    raise ConfigurationError(
-        f"output.table: {table} holds a table that is no release of anon-spark. It is left alone: choose another place, "
-        "or remove it yourself."
-    )
-
-
-def last_release(spark: SparkSession, table: str) -> Published | None:
-    """As `standing_release`, for a run that will replace it: an overwrite must not cost anybody their changes."""
-    found = standing_release(spark, table)
-    if found is not None and found.changes:
+        return Output(None, None)
+    found = _output(commits)
+    if found is None:
         raise ConfigurationError(
-            f"output.table: {table} was changed by others since it was published ({len(found.changes)} commits). It is "
-            f"left alone: choose another place, or remove it yourself."
+            f"output.table: {table} holds a table that is no release of anon-spark. It is left alone: choose another place, "
+            "or remove it yourself."
         )
     return found
 
 
-def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], rows: int) -> int:
-    """Replace the release by one atomic commit and read back that it is ours; the version it got.
+def output_before(spark: SparkSession, table: str, version: int) -> Output:
+    """What was at the output before a version was committed."""
+    older = [commit for commit in history(spark, table, LOOK_BACK) if int(commit["version"]) < version]
+    return (_output(older) if older else None) or Output(version - 1 if older else None, None)
 
-    Guarantee: readers see the old release or the new one. Cost: one write of the release.
+
+def _output(commits: Sequence[Commit]) -> Output | None:
+    """What commits, newest first, left at the output; None where none of them is ours."""
+    latest = int(commits[0]["version"])
+    since: list[str] = []
+    for commit in in_force(commits):
+        metadata = metadata_of(commit)
+        if metadata is not None:
+            changes = tuple(operation for operation in since if operation not in MAINTENANCE)
+            nothing = metadata.get(BEGUN) or metadata.get(WITHDRAWN)
+            if nothing and not changes:
+                return Output(latest, None)
+            return Output(latest, Published(int(commit["version"]), metadata, latest, changes))
+        since.append(str(commit["operation"]))
+    return None
+
+
+def output_for_run(spark: SparkSession, table: str) -> Output:
+    """As `output_of`, for a run that will replace it: an overwrite must not cost anybody their changes."""
+    found = output_of(spark, table)
+    if found.release is not None and found.release.changes:
+        raise ConfigurationError(
+            f"output.table: {table} was changed by others since it was published ({len(found.release.changes)} commits). It "
+            "is left alone: choose another place, or remove it yourself."
+        )
+    return found
+
+
+def unchanged(spark: SparkSession, table: str, seen: Output) -> Output:
+    """The output now, which must be what the run saw; maintenance that keeps its rows is no change. Cost: metadata only."""
+    try:
+        current = output_for_run(spark, table)
+    except ConfigurationError as error:
+        raise PublicationRefused(f"{error} That happened while this run was at work: nothing of it was published.") from error
+    newest, own = current.release, seen.release
+    same = (newest is None) == (own is None) and (newest is None or own is None or newest.version == own.version)
+    if not same or (current.latest is None) != (seen.latest is None):
+        raise PublicationRefused(
+            f"output.table: {table} was published or changed by others while this run was at work. Nothing of this run was "
+            "published: run again."
+        )
+    return current
+
+
+def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], seen: Output) -> int:
+    """Replace the release by one atomic commit on top of what was seen just before; the version it got.
+
+    Guarantee: readers see the old release or the new one. Of several runs that saw the same state one is published, the
+    others raise PublicationRefused: they share a number that Delta takes once. What somebody else committed meanwhile is
+    put back, and refused too. Cost: one write of the release.
     """
+    spark = release.sparkSession
+    _write(release, table, metadata, seen)
+    version = version_of(spark, table, str(metadata["run_id"]))
+    if version is None:
+        raise PublicationRefused(
+            f"output.table: another run published to {table} meanwhile. Nothing of this run was published: run again."
+        )
+    first = 0 if seen.latest is None else seen.latest + 1
+    between = [one for one in history(spark, table, LOOK_BACK) if first <= int(one["version"]) < version]
+    if any(_changes_rows(one) for one in between):
+        _restore(spark, table, version - 1)
+        raise PublicationRefused(
+            f"output.table: somebody else wrote to {table} at the same moment. Their version was put back, nothing of this "
+            "run is published. Let one job write there."
+        )
+    return version
+
+
+def withdraw(spark: SparkSession, table: str, version: int, before: Output) -> None:
+    """Take a published version back: the release before it is the newest again, or an empty table where there was none.
+
+    Delta keeps the version that was taken back readable until VACUUM. Cost: a commit.
+    """
+    if before.release is not None:
+        _restore(spark, table, before.release.version)
+        return
+    empty = read_back(spark, table, version).limit(0)
+    _write(empty, table, {WITHDRAWN: True, "run_id": None}, Output(version, None))
+
+
+def read_back(spark: SparkSession, table: str, version: int) -> DataFrame:
+    """A version of the release, lazily."""
+    reader = spark.read.format("delta").option("versionAsOf", str(version))
+    return reader.load(table) if is_path(table) else reader.table(sql_name(table))
+
+
+def begin(release: DataFrame, table: str, run_id: str, seen: Output) -> Output:
+    """A table of the catalog begins with an empty commit of ours: what a killed write leaves is then inside a table.
+
+    Cost: a commit where there is no table, else nothing.
+    """
+    if is_path(table) or seen.latest is not None:
+        return seen
+    _write(release.limit(0), table, {BEGUN: True, "run_id": run_id}, seen)
+    return output_for_run(release.sparkSession, table)
+
+
+def releases(spark: SparkSession, table: str, look_back: int) -> Iterator[Mapping[str, Any]]:
+    """What the commits of the output say of the runs that published, newest first, those taken back included."""
+    for commit in history(spark, table, look_back):
+        said = metadata_of(commit)
+        if said is not None and not said.get(BEGUN) and not said.get(WITHDRAWN):
+            yield said
+
+
+def in_force(commits: Sequence[Commit]) -> Iterator[Commit]:
+    """The commits that make the table what it is, newest first: what a RESTORE went back over is left out."""
+    back_to: int | None = None
+    for commit in commits:
+        version = int(commit["version"])
+        if back_to is not None and version > back_to:
+            continue
+        target = (commit.get("operationParameters") or {}).get("version")
+        if commit.get("operation") == RESTORE and str(target).isdigit():
+            back_to = int(str(target))
+            continue
+        yield commit
+
+
+def metadata_of(commit: Commit) -> Mapping[str, Any] | None:
+    """What a commit says of the run that made it; None of a commit of others."""
+    try:
+        found = json.loads(commit.get("userMetadata") or "")
+    except json.JSONDecodeError:
+        return None
+    mine = found.get(MARK) if isinstance(found, dict) else None
+    return mine if isinstance(mine, dict) else None
+
+
+def _write(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:
+    number = 0 if on.latest is None else on.latest + 1
     writer = (
-        release.write.format("delta")
+        frame.write.format("delta")
         .mode("overwrite")
         .option("overwriteSchema", "true")
         .option("userMetadata", json.dumps({MARK: dict(metadata)}))
+        .option("txnAppId", WRITER)
+        .option("txnVersion", str(number))
     )
     if is_path(table):
         writer.save(table)
     else:
         writer.saveAsTable(sql_name(table))
-    newest = history(release.sparkSession, table, 1)[0]
-    found = _metadata(newest.get("userMetadata")) or {}
-    if found.get("run_id") != metadata["run_id"]:
-        raise AnonSparkError(
-            f"output.table: the newest commit of {table} is not this run's. Another writer is at work there: run again."
-        )
-    written = (newest.get("operationMetrics") or {}).get("numOutputRows")
-    if written is not None and int(written) != rows:
-        raise AnonSparkError(
-            f"output.table: version {newest['version']} of {table} has {written} rows instead of the {rows} that were "
-            "audited. Remove that version."
-        )
-    return int(newest["version"])
 
 
-def _metadata(text: str | None) -> Mapping[str, Any] | None:
-    try:
-        found = json.loads(text or "")
-    except json.JSONDecodeError:
-        return None
-    mine = found.get(MARK) if isinstance(found, dict) else None
-    return mine if isinstance(mine, dict) else None
+def _restore(spark: SparkSession, table: str, version: int) -> None:
+    spark.sql(f"RESTORE TABLE {sql_name(table)} TO VERSION AS OF {int(version)}").collect()
+
+
+def version_of(spark: SparkSession, table: str, run_id: str) -> int | None:
+    """The version that a run published; None where it published none, as far as the history reaches."""
+    commits = history(spark, table, LOOK_BACK)
+    return next((int(one["version"]) for one in commits if _run_of(one) == run_id), None)
+
+
+def is_undone(spark: SparkSession, table: str, version: int) -> bool:
+    """Whether the table was set back behind a version of ours, or published again since."""
+    ours = (commit for commit in in_force(history(spark, table, LOOK_BACK)) if metadata_of(commit) is not None)
+    return next((int(commit["version"]) for commit in ours), None) != version
+
+
+def _run_of(commit: Commit) -> Any:
+    said = metadata_of(commit) or {}
+    return None if said.get(BEGUN) or said.get(WITHDRAWN) else said.get("run_id")
+
+
+def _changes_rows(commit: Commit) -> bool:
+    return metadata_of(commit) is None and str(commit["operation"]) not in MAINTENANCE

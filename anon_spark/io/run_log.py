@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from random import uniform
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from anon_spark.config import is_path
+from anon_spark.config import is_path, relation
 from anon_spark.errors import ConfigurationError
+from anon_spark.io.causes import is_conflict
 from anon_spark.io.tables import history, require_free, sql_name
+from anon_spark.primitives.rounds import collect_small
 
 _FIELDS: list[tuple[str, Any]] = [
     ("run_id", pa.string()),
@@ -32,8 +37,14 @@ _FIELDS: list[tuple[str, Any]] = [
     ("software", pa.string()),
     ("accounting", pa.string()),  # JSON: where the rows went
     ("metrics", pa.string()),  # JSON: what the family reports
+    ("content", pa.string()),  # by which the rows that were read are recognised, whatever their commit; private
+    ("findings", pa.string()),  # JSON: what a person should look at
 ]
 SCHEMA = pa.schema(_FIELDS)
+OLDEST = 16  # columns of the logs that the first version wrote
+MOST_RUNS = 1_000_000
+ATTEMPTS, FIRST_PAUSE = 8, 0.2  # seconds, doubled each time
+_SQL = {"string": "STRING", "timestamp[us, tz=UTC]": "TIMESTAMP", "int64": "BIGINT", "bool": "BOOLEAN"}
 
 
 @dataclass(frozen=True)
@@ -56,24 +67,65 @@ class RunRow:
     software: str
     accounting: Mapping[str, int]
     metrics: Mapping[str, Any]
+    content: str | None = None
+    findings: Sequence[Mapping[str, Any]] = ()
 
 
 def check_run_log(spark: SparkSession, table: str) -> None:
-    """Refuse a run log place that holds another table, before anything is written."""
+    """Refuse a run log place that holds another table, before anything is written. Writes nothing."""
     if not history(spark, table, 1):
         require_free(spark, table, "output.runs")
         return
-    frame = spark.read.format("delta").load(table) if is_path(table) else spark.read.table(sql_name(table))
-    if frame.columns != SCHEMA.names:
+    known = SCHEMA.names
+    if _log(spark, table).columns not in (known, known[:OLDEST]):
         raise ConfigurationError(f"output.runs: {table} is not a run log of anon-spark. Choose another place.")
 
 
+def begin_run_log(spark: SparkSession, table: str) -> None:
+    """An empty run log where there is none, so that its first rows can be written side by side. Cost: at most a commit."""
+    if history(spark, table, 1):
+        return
+    columns = ", ".join(f"`{name}` {_SQL[str(kind)]}" for name, kind in _FIELDS)
+    _retried(lambda: spark.sql(f"CREATE TABLE IF NOT EXISTS {sql_name(table)} ({columns}) USING delta").collect())
+
+
 def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
-    """Append one row in one commit."""
-    values = {**row.__dict__, "accounting": json.dumps(dict(row.accounting)), "metrics": json.dumps(dict(row.metrics))}
-    frame = spark.createDataFrame(pa.Table.from_pylist([values], schema=SCHEMA)).coalesce(1)
-    writer = frame.write.format("delta").mode("append")
-    if is_path(table):
-        writer.save(table)
-    else:
-        writer.saveAsTable(sql_name(table))
+    """Append one row in one commit; where others write at the same moment, again. Cost: a commit."""
+    content = {name: json.dumps(getattr(row, name)) for name in ("accounting", "metrics", "findings")}
+    frame = spark.createDataFrame(pa.Table.from_pylist([{**row.__dict__, **content}], schema=SCHEMA)).coalesce(1)
+    writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")  # logs of older versions
+    _retried(lambda: writer.save(table) if is_path(table) else writer.saveAsTable(sql_name(table)))
+
+
+def logged_runs(spark: SparkSession, table: str, output: str) -> dict[str, str | None]:
+    """Run id → content of what it read (None where the log does not say), of the runs that published to an output.
+
+    Cost: one job; at most MOST_RUNS rows reach the driver.
+    """
+    if not history(spark, table, 1):
+        return {}
+    log = _log(spark, table)
+    content = F.col("content") if "content" in log.columns else F.lit(None).cast("string")
+    rows = log.where(F.col("status") == "published").select("run_id", "output_table", content.alias("content"))
+    found = collect_small(rows, MOST_RUNS, "Rows of the run log")
+    return {
+        run: content
+        for run, place, content in zip(*(column.to_pylist() for column in found.columns), strict=True)
+        if place is not None and (place == output or relation(place, output) == "is the same place as")
+    }
+
+
+def _log(spark: SparkSession, table: str) -> DataFrame:
+    return spark.read.format("delta").load(table) if is_path(table) else spark.read.table(sql_name(table))
+
+
+def _retried(write: Callable[[], object]) -> None:
+    """Write, and again where Delta says that somebody else was faster; at last its error is raised."""
+    for attempt in range(ATTEMPTS):
+        try:
+            write()
+            return
+        except Exception as error:
+            if attempt == ATTEMPTS - 1 or not is_conflict(error):
+                raise
+            sleep(uniform(0, FIRST_PAUSE * 2**attempt))

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.config import InputSpec, is_path, is_uri
 from anon_spark.errors import ConfigurationError
+from anon_spark.io.leftovers import folder_of, is_free
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,8 @@ def _quoted(part: str) -> str:
 
 def _has_files(path: str) -> bool:
     """Whether a path holds anything; a store that cannot be looked into from here is left to Spark's own check."""
+    store = folder_of(path)
     try:
-        filesystem, place = fs.FileSystem.from_uri(path) if is_uri(path) else (fs.LocalFileSystem(), path)
-        info = filesystem.get_file_info(place)
-        if info.type == fs.FileType.Directory:
-            return bool(filesystem.get_file_info(fs.FileSelector(place)))
-        return bool(info.type != fs.FileType.NotFound)
-    except (pa.ArrowInvalid, OSError):
+        return store is not None and (not is_free(store) if store.is_folder else store.exists)
+    except (pa.ArrowException, OSError):
         return False

@@ -7,19 +7,16 @@ loses no data, and nothing survives the run.
 from __future__ import annotations
 
 import atexit
-import re
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
-from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.errors import ConfigurationError, LimitExceeded
+from anon_spark.primitives.stores import PRIVATE, Store, private_folder, remains, sweep, user_root
 
 R = TypeVar("R")
 
@@ -33,8 +30,9 @@ class Workspace:
         self._spark = spark
         if root is None:
             root = _temporary_root(spark)
-        name = f"anon-spark-{uuid4().hex}"
-        self.path = f"{root.rstrip('/')}/{name}"
+        self._name = uuid4().hex
+        self._root = root
+        self.path = f"{root.rstrip('/')}/{PRIVATE}{self._name}"
         self._stored = 0
 
     def store(self, frame: DataFrame, name: str) -> DataFrame:
@@ -42,25 +40,30 @@ class Workspace:
         self._stored += 1
         path = f"{self.path}/{self._stored:03d}-{name}"
         if self._stored == 1:
-            _private_directory(self.path)
-            if not _is_local(self._spark):
-                self._require_shared()
+            self._make()
         frame.write.mode("error").parquet(path)
         return self._spark.read.schema(frame.schema).parquet(path)
 
     def close(self) -> None:
         """Delete everything stored. Frames that read it must not be used afterwards."""
-        filesystem, path = _filesystem(self.path)
-        if filesystem.get_file_info(path).type != fs.FileType.NotFound:
-            filesystem.delete_dir(path)
+        Store.of(self.path).remove()
+
+    def _make(self) -> None:
+        """The private folder, with its owner in it: personal data come here."""
+        try:
+            private_folder(Store.of(self._root), self._name)
+        except OSError as error:
+            raise ConfigurationError(
+                f"work: {self._root} is not a folder that can be written to. Choose another place."
+            ) from error
+        if not _is_local(self._spark):
+            self._require_shared()
 
     def _require_shared(self) -> None:
         """Refuse a place that workers and driver see differently: raw data would stay there when the run is over."""
         probe = f"{self.path}/000-probe"
         self._spark.range(0, PROBES, 1, PROBES).write.parquet(probe)  # numbers of nobody
-        filesystem, path = _filesystem(probe)
-        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
-        seen = sum(info.extension == "parquet" for info in found)
+        seen = sum(name.endswith(".parquet") for name in Store.of(probe).names())
         if seen < PROBES:
             raise ConfigurationError(
                 f"work: of {PROBES} files that the workers wrote there the driver sees {seen}. Give a place that all of "
@@ -104,7 +107,14 @@ def collect_small(frame: DataFrame, limit: int, what: str) -> pa.Table:
 
 def usable(spark: SparkSession, root: str | None) -> None:
     """Refuse a working directory that cannot be managed from here, before anything is written."""
-    _filesystem(root if root is not None else _temporary_root(spark))
+    Store.of(root if root is not None else _temporary_root(spark))
+
+
+def sweep_work(spark: SparkSession, root: str | None) -> tuple[int, list[str]]:
+    """Remove the folders that dead runs of this user left; how many, and who owns those that may still be at work."""
+    place = Store.of(root if root is not None else _temporary_root(spark))
+    swept = sweep(place)
+    return swept, [str(left.owner) for left in remains(place) if not left.is_here]
 
 
 def _is_local(spark: SparkSession) -> bool:
@@ -117,29 +127,4 @@ def _temporary_root(spark: SparkSession) -> str:
             "On a cluster the private working directory must be named: give `work:` in the job file or workdir= in the "
             "API, a place that all workers see."
         )
-    return tempfile.gettempdir()
-
-
-def _filesystem(uri: str) -> tuple[fs.FileSystem, str]:
-    if "://" not in uri and not uri.startswith("file:"):
-        return fs.LocalFileSystem(), str(Path(uri).absolute())
-    try:
-        filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", uri))  # Hadoop's names of the same store
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ConfigurationError(
-            f"work: {uri.split(':', 1)[0]}: cannot be managed from here. Use a local, hdfs, s3, gs or abfs path."
-        ) from error
-    return filesystem, path
-
-
-def _private_directory(uri: str) -> None:
-    filesystem, path = _filesystem(uri)
-    try:
-        if isinstance(filesystem, fs.LocalFileSystem):
-            Path(path).mkdir(mode=0o700, parents=True)  # what is stored here is personal data
-        else:
-            filesystem.create_dir(path, recursive=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"work: {uri.rpartition('/')[0]} is not a folder that can be written to. Choose another place."
-        ) from error
+    return str(user_root())

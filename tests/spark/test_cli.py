@@ -67,11 +67,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "output of others": ({"output__table": "./others"}, "output.table: FOLDER/others holds a table that is no release of anon-"),
     "run log occupied": ({"output__runs": "./letters"}, "output.runs: FOLDER/letters holds something that is no Delta table."),
     "run log of others": ({"output__runs": "./others"}, "output.runs: FOLDER/others is not a run log of anon-spark. Choose an"),
-    "run log nowhere": ({"output__runs": "noschema.runs"}, "output.runs: the catalog has no schema `noschema`. Create it first"),
+    "run log nowhere": ({"output__runs": "noschema.runs"}, "output.runs: noschema.runs is a name of the catalog, and the catal"),
     "report below a file": ({"output__report": "letters/a.txt/town.html"}, "output.report: FOLDER/letters/a.txt/town.html can"),
     "report elsewhere": ({"output__report": "s3://bucket/town.html"}, "output.report: a report is a file on the driver. Give a "),
     "work nowhere": ({"work": "nostore://work"}, "work: nostore: cannot be managed from here. Use a local, hdfs, s3, gs or "),
-    "work below a file": ({"work": "letters/a.txt"}, "work: FOLDER/letters/a.txt is not a folder that can be written to. "),
+    "work below a file": ({"work": "letters/a.txt"}, "work: FOLDER/letters/a.txt cannot be written (Not a directory). "),
+    "output not writable": ({"output__table": "/proc/nowhere/release"}, "output.table: /proc/nowhere/release cannot be written"),
+    "report not writable": ({"output__report": "/proc/nowhere/town.html"}, "output.report: /proc/nowhere/town.html cannot be "),
+    "bare name": ({"output__table": "release"}, "output.table: release is a name of the catalog, and the catalog of this sess"),
     "unreadable path": ({"input__table": "./nothing"}, "input.table: no Delta table at FOLDER/nothing. Check the name, or give "),
     "unreadable csv": ({"input": {"table": "./no.csv", "format": "csv"}}, "input.table: no readable csv table at FOLDER/no.csv."),
     "version": ({"input__version": 9}, "input.version: version 9 of FOLDER/people cannot be read; the latest is 0."),
@@ -280,7 +283,7 @@ def test_plan_says_what_is_published_already() -> None:
         "rows: 1,200",
         "published columns: age",
         "would write: release town.release",
-        "already published from this version: a run would recognise it and write no release",
+        "already published from these rows: a run would recognise it and write no release",
     ]
 
 

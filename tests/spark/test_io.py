@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,17 +16,14 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.config import HierarchySpec, InputSpec
-from anon_spark.errors import AnonSparkError, ConfigurationError, HierarchyError, LimitExceeded
-from anon_spark.io import publication
+from anon_spark.errors import ConfigurationError, HierarchyError, LimitExceeded
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
-from anon_spark.io.publication import Published, last_release, publish, standing_release
 from anon_spark.io.run_log import SCHEMA, RunRow, append_run, check_run_log
-from anon_spark.io.tables import history, location_of, read_snapshot, sql_name
+from anon_spark.io.tables import read_snapshot, sql_name
 from anon_spark.model.hierarchy import Hierarchy
-from anon_spark.primitives import rounds
+from anon_spark.primitives import rounds, stores
 from anon_spark.primitives.rounds import PROBES, Workspace, collect_small, usable
-
-METADATA = {"run_id": "run-1", "config_hash": "c0ffee", "input_version": 3, "levels": {"age": 2}}
+from anon_spark.primitives.stores import Store
 
 
 def numbers(spark: SparkSession, rows: int) -> DataFrame:
@@ -127,104 +122,6 @@ def test_names_are_quoted() -> None:
     assert sql_name("/data/peo`ple; DROP") == "delta.`/data/peo``ple; DROP`"
 
 
-# --- publication
-
-
-def test_publication_by_path(spark: SparkSession, tmp_path: Path) -> None:
-    table = str(tmp_path / "release")
-    assert last_release(spark, table) is None
-
-    assert publish(numbers(spark, 3), table, METADATA, rows=3) == 0
-    snapshot = read_snapshot(spark, InputSpec(table=table))  # the latest, resolved here and now
-    assert publish(numbers(spark, 5).selectExpr("cast(id as string) as id"), table, METADATA | {"run_id": "run-2"}, rows=5) == 1
-    assert snapshot.frame.count() == 3
-
-    standing = last_release(spark, table)
-    assert standing is not None
-    assert (standing.version, standing.latest, standing.changes) == (1, 1, ())
-    assert standing.metadata == METADATA | {"run_id": "run-2"}
-    assert location_of(spark, table) == table
-    first = spark.read.format("delta").option("versionAsOf", 0).load(table)  # earlier releases can be read as they were
-    assert (first.count(), first.schema["id"].dataType.simpleString()) == (3, "bigint")
-    assert json.loads(history(spark, table, 2)[1]["userMetadata"]) == {"anon_spark": METADATA}
-
-
-
-def test_maintenance_is_no_change(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = json.dumps({"anon_spark": METADATA})
-    commits = [("SET TBLPROPERTIES", None), ("VACUUM END", None), ("VACUUM START", None), ("OPTIMIZE", None), ("WRITE", ours)]
-
-    def known(*_: object) -> list[dict[str, Any]]:
-        numbered = enumerate(reversed(commits))
-        return [{"version": at, "operation": what, "userMetadata": said} for at, (what, said) in numbered][::-1]
-
-    monkeypatch.setattr(publication, "history", known)
-    standing = last_release(spark, "town.release")
-    assert standing is not None and (standing.version, standing.latest, standing.changes) == (0, 4, ())
-
-    commits.insert(2, ("DELETE", "by hand"))  # somebody changed what was published: a run does not replace that
-    with pytest.raises(ConfigurationError, match=r"was changed by others since it was published \(1 commits\)"):
-        last_release(spark, "town.release")
-    changed = standing_release(spark, "town.release")
-    assert changed is not None and (changed.version, changed.latest, changed.changes) == (0, 5, ("DELETE",))
-    commits.insert(0, ("WRITE", ours))  # published again
-    assert last_release(spark, "town.release") == Published(6, METADATA, 6, ())
-
-
-def test_publication_by_catalog_name(spark: SparkSession, catalog: str) -> None:
-    assert last_release(spark, "town_io.release") is None
-    assert publish(numbers(spark, 2), "town_io.release", METADATA, rows=2) == 0
-
-    standing = last_release(spark, "town_io.release")
-
-    assert standing is not None and standing.metadata == METADATA
-    assert spark.read.table("town_io.release").count() == 2
-    place = location_of(spark, "town_io.release")
-    assert place is not None and place.endswith("/town_io.db/release")
-    assert location_of(spark, "town_io.nothing") is None
-
-
-def test_places_of_others_are_left_alone(spark: SparkSession, tmp_path: Path, versioned: str, catalog: str) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "letter.txt").write_text("dear")
-    spark.sql("CREATE VIEW IF NOT EXISTS town_io.view AS SELECT 1 AS one")
-    refused = {
-        versioned: "holds a table that is no release of anon-spark. It is left alone",
-        catalog: "holds a table that is no release of anon-spark. It is left alone",
-        f"{tmp_path}/folder": "holds something that is no Delta table. It is left alone",
-        f"{tmp_path}/folder/letter.txt": "holds something that is no Delta table. It is left alone",
-        f"{tmp_path}/folder/letter.txt/release": "lies below a file",
-        "town_io.view": "holds something that is no Delta table. It is left alone",
-        "noschema.release": "the catalog has no schema `noschema`. Create it first",
-        "nocatalog.noschema.release": "the catalog does not know a place nocatalog.noschema.release",
-    }
-    for place, message in refused.items():
-        with pytest.raises(ConfigurationError) as caught:
-            last_release(spark, place)
-        assert str(caught.value).startswith("output.table: ") and message in str(caught.value)
-    (tmp_path / "empty").mkdir()
-    assert last_release(spark, f"{tmp_path}/empty") is None
-
-
-def test_publication_is_read_back(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = str(tmp_path / "release")
-
-    with pytest.raises(AnonSparkError, match=r"version 0 of .* has 3 rows instead of the 4 that were audited") as caught:
-        publish(numbers(spark, 3), table, METADATA, rows=4)
-    assert caught.value.exit_code == 1
-
-    # a write that fails in the middle leaves the release that stood
-    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        publish(numbers(spark, 5).selectExpr("id div (id - 3) AS id"), table, METADATA | {"run_id": "run-2"}, rows=5)
-    standing = last_release(spark, table)
-    assert standing is not None and (standing.version, standing.metadata) == (0, METADATA)
-    assert spark.read.format("delta").load(table).count() == 3
-
-    monkeypatch.setattr(publication, "history", lambda *_: [{"version": 8, "userMetadata": None}])
-    with pytest.raises(AnonSparkError, match=r"the newest commit of .* is not this run's"):
-        publish(MagicMock(), table, METADATA, rows=3)
-
-
 # --- run log
 
 
@@ -264,6 +161,7 @@ def test_run_log_appends(spark: SparkSession, tmp_path: Path) -> None:
         "finished": None,
         "accounting": '{"source": 5}',
         "metrics": '{"loss": "glm", "front": []}',
+        "findings": "[]",
         "at": "2024-02-29 12:00:00.000005",
     }
     assert (second["run_id"], second["status"], second["input_version"]) == ("run-2", "published", None)
@@ -350,7 +248,7 @@ def test_workspace_is_private_and_removed(spark: SparkSession, tmp_path: Path) -
         again = workspace.store(stored.where("id > 1"), "some")
         (folder,) = root.iterdir()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert sorted(entry.name for entry in folder.iterdir()) == ["001-numbers", "002-some"]
+        assert sorted(entry.name for entry in folder.iterdir()) == ["001-numbers", "002-some", "_owner.json"]
         assert (stored.count(), again.count(), again.schema) == (4, 2, stored.schema)
     assert list(root.iterdir()) == []
 
@@ -377,7 +275,7 @@ def test_workspace_that_cannot_be(spark: SparkSession, tmp_path: Path, monkeypat
         asked.append(uri)
         return fs.LocalFileSystem(), "/"
 
-    monkeypatch.setattr(rounds, "fs", SimpleNamespace(FileSystem=SimpleNamespace(from_uri=from_uri)))
+    monkeypatch.setattr(stores, "fs", SimpleNamespace(FileSystem=SimpleNamespace(from_uri=from_uri)))
     usable(spark, "s3a://bucket/work")  # Hadoop's name of what pyarrow calls s3
     assert asked == ["s3://bucket/work"]
 
@@ -389,12 +287,11 @@ def test_workspace_on_a_cluster(spark: SparkSession, tmp_path: Path, monkeypatch
     with Workspace(spark, f"{tmp_path}/shared") as workspace:
         assert workspace.store(numbers(spark, 2), "numbers").count() == 2
 
-    elsewhere = tmp_path / "elsewhere"
-    monkeypatch.setattr(rounds, "_filesystem", lambda _: (fs.LocalFileSystem(), str(elsewhere)))
     workspace = Workspace(spark, f"{tmp_path}/work")
+    monkeypatch.setattr(Store, "names", lambda self: [])  # as if the workers wrote to another machine
     with pytest.raises(ConfigurationError, match=f"work: of {PROBES} files that the workers wrote there the driver sees 0"):
         workspace.store(numbers(spark, 2), "numbers")
-    assert [path.name for path in Path(workspace.path).iterdir()] == ["000-probe"]  # no row of the table got there
+    assert sorted(path.name for path in Path(workspace.path).iterdir()) == ["000-probe", "_owner.json"]  # no row of the table
 
 
 def test_what_reaches_the_driver_is_bounded(spark: SparkSession) -> None:

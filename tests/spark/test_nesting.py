@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.config import InputSpec, JobSpec, NestedInputSpec, parse_job
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.nesting import as_published, nesting_notes, read_input, with_elements
-from anon_spark.io.publication import Published
+from anon_spark.io.publication import Output, Published
 from anon_spark.io.tables import Snapshot
+from pipelines.identity import Identity
 from pipelines.preparation import RUN_KEY, Preparation, _refuse_touching_places
 
 FIELDS = ["nation", "orders.month", "orders.items.brand", "orders.items.made.by"]
@@ -83,7 +84,7 @@ def test_rows_become_sorted_arrays_of_what_is_read(spark: SparkSession, folder: 
     first = [(5, [("x", 1), ("y", 2), ("y", 2)]), (7, [("a", 3), ("x", 1)])]
     assert plain == {"a": first, "b": [(6, [])], "c": [(6, [])], "d": [], "e": []}
 
-    prepared = Preparation(job_of(spec(folder)), spark, cast(Any, None), source, None, "")
+    prepared = Preparation(job_of(spec(folder)), spark, cast(Any, None), source, Output(None, None), "")
     assert prepared.input_notes() == [
         "input.nest.orders: 2 rows are left out, because no row of the table above has their key.",
         "input.nest.orders.on: 1 keys stand in several rows of the table above; what is nested is in each of these.",
@@ -204,7 +205,14 @@ def test_a_rerun_is_recognised_by_all_tables(spark: SparkSession, monkeypatch: p
     monkeypatch.setenv(RUN_KEY, "key")
     source = snapshots("/data/customers", "/data/orders")
     said = {"config_hash": "c", "input_id": "all", "input_version": 3, "for_release": False}
-    prepared = Preparation(job_of(), spark, cast(Any, None), source, Published(0, said, 0, ()), "c")
-    assert prepared.already_published
-    assert not replace(prepared, source=replace(source, table_id="other")).already_published
-    assert not replace(prepared, source=replace(source, version=None)).already_published
+    output = Output(0, Published(0, said, 0, ()))
+    prepared = Preparation(job_of(), spark, cast(Any, None), source, output, "c")
+
+    def recognised(source: Snapshot) -> bool:
+        identity = Identity(replace(prepared, source=source), for_release=False)
+        identity.__dict__["logged"] = {}  # nothing is known of the rows
+        return identity.already_published is not None
+
+    assert recognised(source)
+    assert not recognised(replace(source, table_id="other"))
+    assert not recognised(replace(source, version=None))

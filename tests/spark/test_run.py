@@ -22,8 +22,9 @@ from anon_spark.primitives.ordering import key_frame, shuffled
 from anon_spark.primitives.rounds import Workspace
 from jobs.cli import main
 from pipelines.families import pipeline_of
+from pipelines.identity import Identity
 from pipelines.lattice import LatticePipeline
-from pipelines.preparation import RUN_KEY, job_digest, prepare
+from pipelines.preparation import Preparation, job_digest, prepare
 from tests.spark.conftest import ASKED, TEST_KEY, PublishedTown
 from tests.spark.town import CITIES, QUASI, ROWS, Town
 
@@ -173,9 +174,7 @@ def test_no_value_of_a_record_escapes(published: PublishedTown) -> None:
 # --- reruns
 
 
-def test_rerun_is_recognised(
-    published: PublishedTown, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rerun_is_recognised(published: PublishedTown, capsys: pytest.CaptureFixture[str]) -> None:
     town = published.town
     page, rows = town.folder / "report" / "town.html", len(town.runs)
     before = page.read_text()
@@ -190,7 +189,11 @@ def test_rerun_is_recognised(
 
     # another k, another version, another hierarchy behind the same file name: another release
     prepared = prepare(town.job(**ASKED), town.spark)
-    assert prepared.already_published
+
+    def recognised(prepared: Preparation, for_release: bool = False) -> bool:
+        return Identity(prepared, for_release).already_published is not None
+
+    assert recognised(prepared)
     cities = town.folder / "hierarchies" / "city.csv"
     lines = cities.read_text()
     digests = {prepared.config_hash, job_digest(town.job(**ASKED, privacy__k=6), prepared.steps)}
@@ -200,12 +203,13 @@ def test_rerun_is_recognised(
     assert job_digest(prepared.job, pipeline_of(prepared.job, None)) == prepared.config_hash
     assert len(digests) == 3
     for other in digests - {prepared.config_hash}:
-        assert not replace(prepared, config_hash=other).already_published
-    assert not replace(prepared, source=replace(prepared.source, version=1)).already_published
-    assert not replace(prepared, source=replace(prepared.source, table_id="another table")).already_published
+        assert not recognised(replace(prepared, config_hash=other))
+    fewer = replace(prepared.source, version=1, frame=prepared.source.frame.limit(150))
+    assert not recognised(replace(prepared, source=fewer))
     # and what was made with a test key is no release for a run without one
-    monkeypatch.delenv(RUN_KEY)
-    assert not prepared.already_published
+    assert not recognised(prepared, for_release=True)
+    # the same rows are the same input, whatever table or version they are in
+    assert recognised(replace(prepared, source=replace(prepared.source, table_id="another table", version=7)))
 
 
 # --- faults publish nothing

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +18,6 @@ from anon_spark.errors import ConfigurationError, DataError, GuaranteeViolated
 from anon_spark.families.set_valued import SetValuedRecoding, anonymizer
 from anon_spark.primitives.ordering import shuffled
 from jobs.cli import main
-from pipelines import draws
 from pipelines.plan import plan
 from pipelines.preparation import RUN_KEY, prepare
 from pipelines.set_valued import SetValuedPipeline, derived
@@ -114,7 +111,7 @@ def test_a_run_publishes_what_the_audit_verified_and_draws_once(
     runs, before = len(town.runs), town.listing()
     assert main(["run", town.job_file(**SETS | {"privacy": {"k": 4}}), "--quiet"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("anon-spark: output.table: 1 releases of input version 0 were drawn before. They can be intersected")
+    assert line.startswith("anon-spark: output.table: 1 releases of the same rows were drawn before. They can be intersected")
     assert line.endswith("or draw again with --redraw.")
     assert len(town.runs) == runs and {name for name, time in town.listing().items() if before.get(name) != time} == {"job.yaml"}
 
@@ -126,7 +123,7 @@ def test_a_second_draw_is_told_and_l_rows_differ(town: Town, capsys: pytest.Capt
     assert main(["run", place.job_file(**diverse), "--quiet", "--redraw"]) == 0
 
     shown = capsys.readouterr().out
-    assert "look at  1 releases of input version 0 were drawn before. They can be intersected" in shown
+    assert "look at  1 releases of the same rows were drawn before. They can be intersected" in shown
     assert "the slots of a record show 2 or more, all different" in shown
     assert place.versions == 2
     assert place.runs[-1].guarantee == "nonreciprocal 2-diversity of religion on basket (definition only)"
@@ -232,30 +229,6 @@ def test_a_plan_counts_and_refuses_what_a_run_would(town: Town) -> None:
         planned(privacy={"l": 7})
     with pytest.raises(ConfigurationError, match=r"^columns.items name is string: give a column of array<string>.$"):
         planned(columns__items="name", columns__identifiers=[])
-
-
-def test_draws_are_counted_by_input_version_and_key(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = prepare(town.job(**SETS | {"privacy": {"k": 4}}), town.spark)  # not what was published above
-    source = prepared.source
-    origin = {"input_id": source.table_id, "input_table": source.table, "input_version": 0}
-    said: dict[str, Any] = {"family": "set_valued", "for_release": True, **origin}
-    others = [said | other for other in ({"input_version": 1}, {"input_id": "x"}, {"for_release": False}, {"family": "mst"})]
-    commits = [{"userMetadata": json.dumps({"anon_spark": one})} for one in others]
-    monkeypatch.setattr(draws, "history", lambda *_: [{"userMetadata": None}, {"userMetadata": "{"}, *commits])
-
-    assert draws.second_draw(prepared, for_release=True, redraw=False) == []
-    with pytest.raises(ConfigurationError, match="1 releases of input version 0"):
-        draws.second_draw(prepared, for_release=False, redraw=False)
-    commits.append({"userMetadata": json.dumps({"anon_spark": said})})
-    (told,) = draws.second_draw(prepared, for_release=True, redraw=True)
-    assert told.startswith("1 releases of input version 0 were drawn before")
-    assert f"a run would need --redraw: {told}" in plan(prepared).lines()
-    # an input without versions may be the same as before
-    bare = replace(prepared, source=replace(source, version=None, table_id=None))
-    assert draws.second_draw(bare, for_release=True, redraw=False) == []
-    commits.append({"userMetadata": json.dumps({"anon_spark": said | {"input_id": None, "input_version": None}})})
-    with pytest.raises(ConfigurationError, match="1 releases of the input, which has no versions, were drawn before"):
-        draws.second_draw(bare, for_release=True, redraw=False)
 
 
 def test_keys_are_apart() -> None:

@@ -127,7 +127,7 @@ def test_tables_joined_by_keys(town: Town, tmp_path: Path) -> None:
     found = place.spark.read.format("delta").load(str(place.folder / "joined"))
     assert sorted(map(str, found.select("paths").collect())) == sorted(map(str, town.release.select("paths").collect()))
     assert main(["audit", job]) == 0
-    assert prepare(place.job(**joined), place.spark).already_published
+    assert plan(prepare(place.job(**joined), place.spark)).already_published
     bought = place.spark.read.format("delta").load(str(place.folder / "items"))
     lonely = bought.limit(3).withColumn("order_id", F.lit(-1).cast("bigint"))
     lonely.write.format("delta").mode("append").save(str(place.folder / "items"))

@@ -1,0 +1,168 @@
+"""Files and folders of a job as the driver reaches them: local ones, or those of a store that PyArrow knows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+from anon_spark.errors import ConfigurationError
+from anon_spark.primitives.owners import OWNER, Owner
+
+PRIVATE = "anon-spark-"  # how the folder of a run is called below `work:`
+
+
+@dataclass(frozen=True)
+class Store:
+    """One folder, whether it is there or not."""
+
+    filesystem: fs.FileSystem
+    path: str
+
+    @classmethod
+    def of(cls, uri: str, key: str = "work") -> Store:
+        """Raises ConfigurationError, which names the key of the job, for a store that cannot be managed from here."""
+        if "://" not in uri and not uri.startswith("file:"):
+            return cls(fs.LocalFileSystem(), str(Path(uri).absolute()))
+        try:
+            filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", uri))  # Hadoop's names of one store
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ConfigurationError(
+                f"{key}: {uri.split(':', 1)[0]}: cannot be managed from here. Use a local, hdfs, s3, gs or abfs path."
+            ) from error
+        return cls(filesystem, path)
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    def below(self, name: str) -> Store:
+        return Store(self.filesystem, f"{self.path.rstrip('/')}/{name}")
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound)
+
+    @property
+    def is_folder(self) -> bool:
+        return bool(self.filesystem.get_file_info(self.path).type == fs.FileType.Directory)
+
+    def names(self) -> list[str]:
+        """What lies right inside, sorted; nothing where there is no such folder."""
+        found = self.filesystem.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+        return sorted(info.base_name for info in found)
+
+    def read(self) -> str | None:
+        """The text of a small file; None where it cannot be read."""
+        try:
+            with self.filesystem.open_input_stream(self.path) as file:
+                return file.read().decode("utf-8", errors="replace")
+        except OSError:
+            return None
+
+    def write(self, text: str) -> None:
+        with self.filesystem.open_output_stream(self.path) as file:
+            file.write(text.encode("utf-8"))
+
+    def make(self) -> None:
+        """The folder and those above it, for its owner only where the system can say so."""
+        if self.is_local:
+            Path(self.path).mkdir(mode=0o700, parents=True)
+        else:
+            self.filesystem.create_dir(self.path, recursive=True)
+
+    def remove(self) -> None:
+        """The file or folder with all that is in it; nothing where there is none."""
+        kind = self.filesystem.get_file_info(self.path).type
+        try:
+            if kind == fs.FileType.Directory:
+                self.filesystem.delete_dir(self.path)
+            elif kind != fs.FileType.NotFound:
+                self.filesystem.delete_file(self.path)
+        except FileNotFoundError:  # somebody was faster
+            pass
+
+
+def user_root() -> Path:
+    """The private folder of this user on this machine, for what a local session writes besides.
+
+    Guarantee: it belongs to the user, who alone can look into it; anything else there is refused.
+    """
+    path = Path(tempfile.gettempdir()) / f"{PRIVATE}{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if path.is_symlink() or not path.is_dir() or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise ConfigurationError(
+            f"{path} is not a private folder of this user, so nothing personal is put there. Remove it, or set TMPDIR to "
+            "another place."
+        )
+    return path
+
+
+def private_folder(root: Store, name: str = "") -> Store:
+    """A new folder below `root` that says who owns it; the folder and its owner appear one after the other.
+
+    Raises OSError where it cannot be made.
+    """
+    folder = root.below(f"{PRIVATE}{name or uuid4().hex}")
+    folder.make()
+    folder.below(OWNER).write(Owner.here().text())
+    return folder
+
+
+@dataclass(frozen=True)
+class Remains:
+    """A private folder of the same user that is still there, and who owns it."""
+
+    folder: Store
+    owner: Owner
+
+    @property
+    def is_dead(self) -> bool:
+        return self.owner.is_gone
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its owner runs on this machine, so that it can be told dead or alive."""
+        return self.owner.host == socket.gethostname()
+
+
+def remains(root: Store) -> Iterator[Remains]:
+    """Private folders of this user below `root`, of live runs too; a folder that says nothing of its owner is left alone."""
+    for name in root.names():
+        if name.startswith(PRIVATE):
+            folder = root.below(name)
+            owner = Owner.from_text(folder.below(OWNER).read() or "")
+            if owner is not None and owner.is_mine:
+                yield Remains(folder, owner)
+
+
+def sweep(root: Store) -> int:
+    """Remove what dead runs of this user left below `root`; how many folders that were. Other folders stay.
+
+    A folder that cannot be removed stays, too: it is told again by the next run.
+    """
+    swept = 0
+    for left in remains(root):
+        if left.is_dead:
+            try:
+                left.folder.remove()
+                swept += 1
+            except OSError:
+                continue
+    return swept
+
+
+def discard(folder: Path) -> None:
+    """Remove a local folder as far as that is possible."""
+    shutil.rmtree(folder, ignore_errors=True)
+

@@ -1,0 +1,101 @@
+"""The last step of a run: publish, compare what was published with what was audited, and settle what earlier runs left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from anon_spark.audit.content import content_of
+from anon_spark.errors import PublicationRefused
+from anon_spark.io.leftovers import folder_of, note_publication, notes_in, sweep_uncommitted
+from anon_spark.io.publication import (
+    Output,
+    begin,
+    is_undone,
+    output_before,
+    publish,
+    read_back,
+    unchanged,
+    version_of,
+    withdraw,
+)
+from anon_spark.io.tables import location_of
+from pipelines.preparation import Preparation
+
+Step = Callable[[str], None]
+
+
+def nothing(step: str) -> None:
+    """Nobody wants to know the steps."""
+
+
+def published(
+    prepared: Preparation, release: DataFrame, audited: str, metadata: Mapping[str, Any], step: Step = nothing
+) -> int:
+    """Publish a release whose content was audited; the version it got.
+
+    Guarantee: what stands afterwards is the audited content, up to a 128-bit hash, or what stood before; files of a
+    publication that failed are removed. Cost: a write and a scan of the release.
+    """
+    spark, table, run_id = prepared.spark, prepared.job.output.table, str(metadata["run_id"])
+    seen = begin(release, table, run_id, unchanged(spark, table, prepared.output))
+    note = note_publication(location_of(spark, table), run_id, seen.latest, audited)
+    try:
+        step("commit")
+        version = publish(release, table, metadata, seen)
+        step("compare")
+        _compare(prepared, version, audited, seen)
+    except Exception as error:
+        over = isinstance(error, PublicationRefused) or version_of(spark, table, run_id) is None
+        if note is not None and over:
+            note.end()
+            settle(prepared)
+        raise
+    except BaseException:  # Spark may still be writing: whoever comes next puts it in order
+        if note is not None:
+            note.end()
+        raise
+    step("committed")
+    if note is not None:
+        note.remove()
+        settle(prepared)  # others that lost against this run may have left files
+    return version
+
+
+def settle(prepared: Preparation) -> int:
+    """Put in order what a publication left that ended without saying so; how many files were removed.
+
+    One that was committed is compared now; of one that was not, the files go. Cost: nothing where nothing was left.
+    """
+    spark, table = prepared.spark, prepared.job.output.table
+    notes = notes_in(folder_of(location_of(spark, table)))
+    if not all(note.is_dead for note in notes):  # the last one that is at work there puts all in order
+        return 0
+    removed = 0
+    for note in notes:
+        try:
+            version = version_of(spark, table, note.run_id)
+            if version is None:
+                removed += sweep_uncommitted(note)
+            elif not is_undone(spark, table, version):
+                _compare(prepared, version, note.content, output_before(spark, table, version))
+        finally:
+            note.remove()
+    return removed
+
+
+def _compare(prepared: Preparation, version: int, audited: str, before: Output) -> None:
+    """Withdraw a version that is not what was audited."""
+    spark, table = prepared.spark, prepared.job.output.table
+    found = read_back(spark, table, version)
+    if content_of(found, found.columns) == audited:
+        return
+    withdraw(spark, table, version, before)
+    raise PublicationRefused(
+        f"output.table: version {version} of {table} did not hold what had been audited. It was taken back; what stood before "
+        "stands again. Version and its files remain readable by time travel until VACUUM: remove them.",
+        version=version,
+    )
+

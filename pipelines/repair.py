@@ -1,0 +1,53 @@
+"""What a rerun puts right after a release was published but its report or its run-log row could not be written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from anon_spark.audit import Verdict
+from anon_spark.io.publication import Published, read_back
+from anon_spark.io.run_log import RunRow, append_run
+from pipelines.identity import Identity
+from pipelines.preparation import Preparation
+
+LATER = "Written by a later run: the log could not be written when this was published."
+
+
+def repair(prepared: Preparation, current: Published, identity: Identity) -> Sequence[Verdict]:
+    """Add the missing run-log row of the current release; where its report is missing, the verdicts of a new audit for it.
+
+    Cost: a job that reads the log; an audit only where the report is missing.
+    """
+    if str(current.metadata.get("run_id")) not in identity.logged:
+        append_run(prepared.spark, prepared.job.output.runs, _row(prepared, current, identity.content))
+    page = prepared.job.output.report
+    if page is None or Path(page).exists():
+        return ()
+    release = read_back(prepared.spark, prepared.job.output.table, current.version)
+    return prepared.steps.verify_published(prepared.source.frame, release, current.metadata)
+
+
+def _row(prepared: Preparation, current: Published, content: str) -> RunRow:
+    now = datetime.now(UTC)
+    return RunRow(
+        run_id=str(current.metadata.get("run_id")),
+        family=prepared.job.family,
+        status="published",
+        message=LATER,
+        started=now,
+        finished=now,
+        config_hash=prepared.config_hash,
+        input_table=prepared.source.table,
+        input_version=prepared.source.version,
+        output_table=prepared.job.output.table,
+        output_version=current.version,
+        guarantee=str(prepared.steps.guarantee),
+        for_release=bool(current.metadata.get("for_release")),
+        software=version("anon-spark"),
+        accounting={},
+        metrics={},
+        content=content,
+    )
