@@ -6,7 +6,7 @@ check a guess about a record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from anon_spark.audit.content import content_of
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.publication import Published, releases
-from anon_spark.io.run_log import logged_runs
+from anon_spark.io.run_log import logged_contents
 from pipelines.families import RANDOMIZED
 from pipelines.preparation import Preparation
 
@@ -35,9 +35,17 @@ class Identity:
         return content_of(read, read.columns)
 
     @cached_property
+    def released(self) -> Sequence[Mapping[str, Any]]:
+        """What the commits of the output say of the runs that published there, newest first."""
+        if self.prepared.output.latest is None:
+            return []
+        return list(releases(self.prepared.spark, self.prepared.job.output.table, LOOK_BACK))
+
+    @cached_property
     def logged(self) -> Mapping[str, str | None]:
         """Content by run id, of what was published to this output as far as the run log tells. Cost: one job, once."""
-        return logged_runs(self.prepared.spark, self.prepared.job.output.runs, self.prepared.job.output.table)
+        runs = {str(said.get("run_id")) for said in self.released}
+        return logged_contents(self.prepared.spark, self.prepared.job.output.runs, runs)
 
     @property
     def already_published(self) -> Published | None:
@@ -64,12 +72,11 @@ class Identity:
         recognised by its rows; a release whose rows the run log does not know counts as one of these. Releases made with a
         test key are not handed out and count among themselves only. As far as the history of the output reaches.
         """
-        prepared = self.prepared
-        if prepared.job.family not in RANDOMIZED or prepared.output.latest is None:
+        if self.prepared.job.family not in RANDOMIZED:
             return []
         earlier = [
             said
-            for said in releases(prepared.spark, prepared.job.output.table, LOOK_BACK)
+            for said in self.released
             if said.get("family") in RANDOMIZED and said.get("for_release") == self.for_release
         ]
         drawn = sum(self._same(said) for said in earlier)

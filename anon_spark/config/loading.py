@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from anon_spark.config.job import FAMILY_NAMES, JobSpec
 from anon_spark.config.keys import ANY, keys_of
 from anon_spark.config.lattice import LatticeJob
+from anon_spark.config.locations import one_spelling
 from anon_spark.config.mst import MstJob
 from anon_spark.config.problems import problems
 from anon_spark.config.relational_transaction import RelationalTransactionJob
@@ -32,6 +33,8 @@ FAMILIES: Mapping[str, type[JobSpec]] = {
 }
 """The families of this version: a new one is a module with its job and a line here."""
 
+PLACES = frozenset({"table", "runs", "report", "work", "levels", "edges"})
+"""Keys whose values are places."""
 _UNKNOWN = "unknown key."
 _REPEATED = {"children": f"columns.tree.{ANY}.", "nest": f"input.nest.{ANY}."}
 """Sections that hold sections of their own kind, and where the keys of the outermost are listed."""
@@ -107,8 +110,18 @@ def config_hash(job: JobSpec) -> str:
 
     The order of quasi-identifiers counts, since nodes are written in it. A latest input version is not resolved here.
     """
-    content = json.dumps(job.content(), ensure_ascii=True, separators=(",", ":"))
+    content = json.dumps(_spelled_once(job.content()), ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(content.encode("ascii")).hexdigest()
+
+
+def _spelled_once(content: Any) -> Any:
+    """A job's content with its places in one spelling, however they were written."""
+    if isinstance(content, Mapping):
+        return {
+            key: one_spelling(value) if key in PLACES and isinstance(value, str) else _spelled_once(value)
+            for key, value in content.items()
+        }
+    return [_spelled_once(value) for value in content] if isinstance(content, list) else content
 
 
 def _refuse(found: Sequence[Problem]) -> NoReturn:

@@ -47,6 +47,16 @@ def resolve_table(table: str, base: Path) -> str:
     return resolve_file(table, base) if is_path(table) else table
 
 
+def one_spelling(location: str) -> str:
+    """A location as it is written when two spellings of one place must be equal: file:/data//x/ is /data/x."""
+    uri = _URI.match(location)
+    if uri is None:
+        return posixpath.normpath(location) if is_path(location) else location
+    scheme = _SAME_SCHEME.get(uri[1].lower(), uri[1].lower())
+    path = posixpath.normpath("/" + (uri[3] or uri[4] or "/").lstrip("/"))
+    return path if scheme == "file" else f"{scheme}://{(uri[2] or '').lower()}{path}"
+
+
 def base_of(info: ValidationInfo) -> Path | None:
     """The folder of the job file that is being parsed, if there is one."""
     base = info.context.get("base") if isinstance(info.context, dict) else None

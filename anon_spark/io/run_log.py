@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import uniform
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.config import is_path, relation
+from anon_spark.config import is_path
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.causes import is_conflict
 from anon_spark.io.tables import history, require_free, sql_name
@@ -42,7 +42,6 @@ _FIELDS: list[tuple[str, Any]] = [
 ]
 SCHEMA = pa.schema(_FIELDS)
 OLDEST = 16  # columns of the logs that the first version wrote
-MOST_RUNS = 1_000_000
 ATTEMPTS, FIRST_PAUSE = 8, 0.2  # seconds, doubled each time
 _SQL = {"string": "STRING", "timestamp[us, tz=UTC]": "TIMESTAMP", "int64": "BIGINT", "bool": "BOOLEAN"}
 
@@ -97,22 +96,19 @@ def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
     _retried(lambda: writer.save(table) if is_path(table) else writer.saveAsTable(sql_name(table)))
 
 
-def logged_runs(spark: SparkSession, table: str, output: str) -> dict[str, str | None]:
-    """Run id → content of what it read (None where the log does not say), of the runs that published to an output.
+def logged_contents(spark: SparkSession, table: str, run_ids: Collection[str]) -> dict[str, str | None]:
+    """Run id → content of what it read (None where the log does not say), of those runs that the log knows as published.
 
-    Cost: one job; at most MOST_RUNS rows reach the driver.
+    Cost: one job; at most a row per run id reaches the driver.
     """
-    if not history(spark, table, 1):
+    if not run_ids or not history(spark, table, 1):
         return {}
     log = _log(spark, table)
     content = F.col("content") if "content" in log.columns else F.lit(None).cast("string")
-    rows = log.where(F.col("status") == "published").select("run_id", "output_table", content.alias("content"))
-    found = collect_small(rows, MOST_RUNS, "Rows of the run log")
-    return {
-        run: content
-        for run, place, content in zip(*(column.to_pylist() for column in found.columns), strict=True)
-        if place is not None and (place == output or relation(place, output) == "is the same place as")
-    }
+    wanted = (F.col("status") == "published") & F.col("run_id").isin(sorted(run_ids))
+    rows = log.where(wanted).groupBy("run_id").agg(F.max(content).alias("content"))
+    found = collect_small(rows, len(run_ids), "Rows of the run log")
+    return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
 def _log(spark: SparkSession, table: str) -> DataFrame:
