@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,13 +16,14 @@ from pipelines.preparation import Preparation
 LATER = "Written by a later run: the log could not be written when this was published."
 
 
-def repair(prepared: Preparation, current: Published, identity: Identity) -> Sequence[Verdict]:
+def repair(prepared: Preparation, current: Published, identity: Identity, before: datetime) -> Sequence[Verdict]:
     """Add the missing run-log row of the current release; where its report is missing, the verdicts of a new audit for it.
 
+    before: a time by which it was published; when exactly, nobody knows any more.
     Cost: a job that reads the log; an audit only where the report is missing.
     """
     if str(current.metadata.get("run_id")) not in identity.logged:
-        append_run(prepared.spark, prepared.job.output.runs, _row(prepared, current, identity.content))
+        append_run(prepared.spark, prepared.job.output.runs, _row(prepared, current, identity.content, before))
     page = prepared.job.output.report
     if page is None or Path(page).exists():
         return ()
@@ -30,15 +31,14 @@ def repair(prepared: Preparation, current: Published, identity: Identity) -> Seq
     return prepared.steps.verify_published(prepared.source.frame, release, current.metadata)
 
 
-def _row(prepared: Preparation, current: Published, content: str) -> RunRow:
-    now = datetime.now(UTC)
+def _row(prepared: Preparation, current: Published, content: str, before: datetime) -> RunRow:
     return RunRow(
         run_id=str(current.metadata.get("run_id")),
         family=prepared.job.family,
         status="published",
         message=LATER,
-        started=now,
-        finished=now,
+        started=before,
+        finished=before,
         config_hash=prepared.config_hash,
         input_table=prepared.source.table,
         input_version=prepared.source.version,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -80,7 +80,7 @@ def run(
         left = _clean(prepared)
         if current is not None:
             trace.status, trace.output_version = "already_published", current.version
-            trace.verdicts = repair(prepared, current, identity)
+            trace.verdicts = repair(prepared, current, identity, trace.started - timedelta(seconds=1))
             require_all(trace.verdicts)
         else:
             trace.content = identity.content

@@ -111,9 +111,13 @@ def usable(spark: SparkSession, root: str | None) -> None:
 
 
 def sweep_work(spark: SparkSession, root: str | None) -> tuple[int, list[str]]:
-    """Remove the folders that dead runs of this user left; how many, and who owns those that may still be at work."""
+    """Remove the folders that dead runs of this user left there and among the temporary files of this machine.
+
+    How many of them held stored frames, and who owns those that may still be at work elsewhere.
+    """
     place = Store.of(root if root is not None else _temporary_root(spark))
     swept = sweep(place)
+    sweep(Store.of(str(user_root())))
     return swept, [str(left.owner) for left in remains(place) if not left.is_here]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.config import HierarchySpec, InputSpec
 from anon_spark.errors import ConfigurationError, HierarchyError, LimitExceeded
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
-from anon_spark.io.run_log import SCHEMA, RunRow, append_run, check_run_log
+from anon_spark.io.run_log import SCHEMA, RunRow, append_run, begin_run_log, check_run_log, logged_contents
 from anon_spark.io.tables import read_snapshot, sql_name
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives import rounds, stores
@@ -165,6 +166,32 @@ def test_run_log_appends(spark: SparkSession, tmp_path: Path) -> None:
         "at": "2024-02-29 12:00:00.000005",
     }
     assert (second["run_id"], second["status"], second["input_version"]) == ("run-2", "published", None)
+
+
+def test_six_first_writers_of_a_run_log_all_write_their_row(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "runs")
+
+    def one(number: int) -> None:
+        begin_run_log(spark, table)
+        append_run(spark, table, replace(ROW, run_id=f"run-{number}"))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(one, range(6)))
+    found = spark.read.format("delta").load(table).select("run_id").collect()
+    assert sorted(row.run_id for row in found) == [f"run-{number}" for number in range(6)]
+
+
+def test_a_run_log_of_the_first_version_is_continued(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "runs")
+    append_run(spark, table, ROW)
+    older = spark.read.format("delta").load(table).drop("content", "findings")
+    older.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table)
+    check_run_log(spark, table)
+    assert logged_contents(spark, table, {"run-1"}) == {}  # it failed
+    append_run(spark, table, replace(ROW, run_id="run-2", status="published", content="rows"))
+    append_run(spark, table, replace(ROW, run_id="run-3", status="published"))
+    assert logged_contents(spark, table, {"run-1", "run-2", "run-3", "run-4"}) == {"run-2": "rows", "run-3": None}
+    check_run_log(spark, table)
 
 
 def test_run_log_does_not_join_other_tables(spark: SparkSession, tmp_path: Path, versioned: str) -> None:

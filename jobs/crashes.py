@@ -1,0 +1,164 @@
+"""Kill a run at every step, for every family, and see what is left: `python jobs/crashes.py [--families …] [--out FILE]`.
+
+Started by hand: every kill needs a process of its own, about twenty seconds. A process is killed with its JVM and workers, by
+itself, at the beginning of a step; then the same job runs again here. The table says for each step what stood after the kill,
+whether the rerun ended, and whether anything private was left after it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anon_spark.config import load_job
+from anon_spark.io import publication
+from anon_spark.io.leftovers import FOLDER
+from anon_spark.io.publication import output_of
+from anon_spark.io.tables import history
+from anon_spark.primitives.stores import Store, remains, user_root
+from jobs.markdown import table
+from jobs.session import make_session
+from pipelines.demo import JOBS, SETTINGS, make_samples
+from pipelines.preparation import prepare
+from pipelines.run import run
+
+ROWS = 1_500
+STEPS = (
+    "identity", "clean", "fit", "release", "audit", "risk", "publish", "commit", "write", "compare", "committed", "report",
+    "log",
+)  # fmt: skip
+PUBLISHING = ("commit", "write", "compare", "committed")  # also tried where an old release stands
+WRITE = "write"  # between the steps commit and compare: rows lie in the folder of the release, no commit names them
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one kill led to."""
+
+    family: str
+    step: str
+    stood: str  # what was published after the kill: nothing, the old or the new release
+    rerun: str  # how the rerun ended
+    left: int  # private folders, notes and files no commit names after the rerun
+
+    @property
+    def is_good(self) -> bool:
+        return self.left == 0 and self.rerun in ("published", "already_published")
+
+
+def killed(job: Path, step: str) -> int:
+    """Run a job in a process that kills itself at a step; the exit code, negative for a signal."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, __file__, "--die-at", step, str(job)]
+    return subprocess.run(command, env=environment, capture_output=True, start_new_session=True, check=False).returncode
+
+
+def die_at(wanted: str, job: Path) -> None:
+    """Run a job here, and kill the whole process group at a step."""
+    def step(name: str) -> None:
+        if name == wanted:
+            os.killpg(0, signal.SIGKILL)
+
+    if wanted == WRITE:
+        publication._write = _half_written
+    run(prepare(load_job(job), make_session("anon-spark crashes")), step=step)
+
+
+def _half_written(frame: DataFrame, place: str, metadata: Any, on: Any) -> None:
+    """Write the rows of a release into its folder as Delta does, and die before the commit."""
+    elsewhere = Path(f"{place}-elsewhere")
+    frame.write.format("delta").save(str(elsewhere))
+    for file in elsewhere.glob("part-*"):
+        shutil.move(file, Path(place) / file.name)
+    shutil.rmtree(elsewhere)
+    os.killpg(0, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The sample tables, and a session in which every killed job runs again."""
+
+    spark: SparkSession
+    folder: Path
+
+    def job(self, family: str, name: str, page: str) -> Path:
+        """The demonstration's job of a family with all its places in a folder of their own."""
+        settings = {**SETTINGS[family], "release": f"{name}/release", "page": f"{name}/{page}"}
+        text = (JOBS[family] % {"family": family, **settings}).replace("runs: ./runs", f"runs: ./{name}/runs")
+        file = self.folder / f"{name}.yaml"
+        file.write_text(f"{text}work: ./{name}/work\n", encoding="utf-8")
+        return file
+
+    def outcome(self, family: str, step: str, old: bool) -> Outcome:
+        """Kill a job at a step, where an old release stands or none, and run it again."""
+        name = f"{family}-{step}-{'old' if old else 'first'}"
+        if old:
+            run(prepare(load_job(self.job(family, name, "old.html")), self.spark))
+        file = self.job(family, name, "page.html")  # another page is another configuration: a new release
+        job = load_job(file)
+        before = output_of(self.spark, job.output.table).release
+        code = killed(file, step)
+        after = output_of(self.spark, job.output.table).release
+        same = "nothing" if after is None else "the old release"
+        stood = same if (after and after.version) == (before and before.version) else "the new release"
+        report = run(prepare(job, self.spark), redraw=True)
+        return Outcome(
+            family,
+            step,
+            stood,
+            report.status if code == -signal.SIGKILL else f"was not killed (exit {code})",
+            self.left(Path(job.output.table), self.folder / name / "work"),
+        )
+
+    def left(self, release: Path, work: Path) -> int:
+        """Working folders, local files of dead sessions, notes, and files that no commit names."""
+        local = [one for one in remains(Store.of(str(user_root()))) if one.is_dead]
+        named = {
+            Path(path).name
+            for version in range(len(history(self.spark, str(release), 99)))
+            for path in self.spark.read.format("delta").option("versionAsOf", version).load(str(release)).inputFiles()
+        }
+        orphans = [path for path in release.glob("part-*") if path.name not in named]
+        return len(local) + len(orphans) + len(list(release.glob(FOLDER))) + len(list(work.glob("anon-spark-*")))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("job", nargs="?", type=Path)
+    parser.add_argument("--die-at", metavar="STEP", help="run JOB and die at this step")
+    parser.add_argument("--families", nargs="*", default=["lattice", "mst", "relational_transaction", "set_valued", "tree"])
+    parser.add_argument("--out", type=Path, help="write the table there")
+    options = parser.parse_args()
+    if options.die_at:
+        die_at(options.die_at, options.job)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(make_session("anon-spark crashes"), Path(folder))
+        make_samples(bench.spark, bench.folder, ROWS)
+        found = []
+        for family, step, old in product(options.families, STEPS, (False, True)):
+            if old and step not in PUBLISHING:
+                continue
+            found.append(bench.outcome(family, step, old))
+            print(found[-1], flush=True)
+    rows = [[one.family, one.step, one.stood, one.rerun, str(one.left)] for one in found]
+    text = table(["family", "killed at", "stood after the kill", "rerun", "left after it"], rows)
+    if options.out:
+        options.out.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return 0 if all(one.is_good for one in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
