@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -24,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.config import load_job
 from anon_spark.io import publication
 from anon_spark.io.leftovers import FOLDER
-from anon_spark.io.publication import output_of
+from anon_spark.io.publication import Output, output_of
 from anon_spark.io.tables import history
 from anon_spark.primitives.stores import Store, remains, user_root
 from jobs.markdown import table
@@ -75,12 +76,12 @@ def die_at(wanted: str, job: Path) -> None:
     run(prepare(load_job(job), make_session("anon-spark crashes")), step=step)
 
 
-def _half_written(frame: DataFrame, place: str, metadata: Any, on: Any) -> None:
+def _half_written(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:
     """Write the rows of a release into its folder as Delta does, and die before the commit."""
-    elsewhere = Path(f"{place}-elsewhere")
+    elsewhere = Path(f"{table}-elsewhere")
     frame.write.format("delta").save(str(elsewhere))
     for file in elsewhere.glob("part-*"):
-        shutil.move(file, Path(place) / file.name)
+        shutil.move(file, Path(table) / file.name)
     shutil.rmtree(elsewhere)
     os.killpg(0, signal.SIGKILL)
 
