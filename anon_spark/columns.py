@@ -33,12 +33,19 @@ BASE = "base"                     # items of more than half of the records the r
 UNCERTAIN = "uncertain"           # items on which these differ
 MAX_ERRORS = "max_errors"         # in how many items at most one of them differs from the base
 
+UNFIT = " ,;{}()\n\t="  # what Delta refuses in a name
+
 PRIVATE = (LINK, PERSON, ORDER, KEY, BLOCK, SLOT, CLUSTER)
 
 
 def is_reserved(name: str) -> bool:
     """Whether a user's column name collides with ours."""
     return name == LINK or name.startswith(PREFIX)
+
+
+def is_publishable(name: str) -> bool:
+    """Whether a Delta table can have a column, or a field inside one, of this name."""
+    return not any(character in UNFIT for character in name)
 
 
 def quoted(name: str) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.audit import Verdict
+from anon_spark.audit import Verdict, verify_metadata
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.nesting import as_published, read_input
 from anon_spark.io.publication import Published, output_of
 from anon_spark.io.tables import Snapshot, read_version
+from anon_spark.primitives.plain import without_metadata
 from pipelines.families import FamilyPipeline, pipeline_of
 
 
@@ -24,7 +25,8 @@ class Standing:
     steps: FamilyPipeline
     published: Published
     source: Snapshot
-    release: DataFrame
+    release: DataFrame  # as it stands now, without the comments of whoever described it since
+    as_published: DataFrame  # at the version of its commit
 
     @classmethod
     def of(cls, job: JobSpec, spark: SparkSession) -> Standing:
@@ -35,17 +37,31 @@ class Standing:
             raise ConfigurationError(f"output.table: nothing is published at {job.output.table} yet. Run the job first.")
         source = read_input(spark, as_published(job.input, published.metadata), job.fields)
         steps.check_columns(source.frame)
-        return cls(job, steps, published, source, read_version(spark, job.output.table, published.latest))
+        latest = read_version(spark, job.output.table, published.latest)
+        written = _as_published(spark, job.output.table, published, latest)
+        return cls(job, steps, published, source, without_metadata(latest), written)
 
     def verify(self) -> list[Verdict]:
         """Everything that can be verified of it now."""
         found = self.steps.verify_published(self.source.frame, self.release, self.published.metadata)
-        return [_untouched(self.published), *found]
+        return [_untouched(self.published), verify_metadata(self.as_published), *found]
 
 
 def audit(job: JobSpec, spark: SparkSession) -> Sequence[Verdict]:
     """Verdicts on the newest release of the job. Writes nothing."""
     return Standing.of(job, spark).verify()
+
+
+def _as_published(spark: SparkSession, table: str, published: Published, latest: DataFrame) -> DataFrame:
+    """The version of the commit, for its schema; the latest where Delta has forgotten it, with all that is written on it."""
+    if published.version == published.latest:
+        return latest
+    written = read_version(spark, table, published.version)
+    try:
+        written.schema  # noqa: B018 - Spark finds out late whether a version can be read
+    except Exception:
+        return latest
+    return written
 
 
 def _untouched(standing: Published) -> Verdict:

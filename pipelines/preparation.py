@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from anon_spark.config import JobSpec, config_hash, is_path, is_uri, relation
 from anon_spark.errors import ConfigurationError
+from anon_spark.io.names import require_publishable
 from anon_spark.io.nesting import nesting_notes, read_input
 from anon_spark.io.places import require_lasting, require_writable
 from anon_spark.io.publication import Output, output_for_run
@@ -55,6 +56,7 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     steps = pipeline_of(job, spark)
     source = read_input(spark, job.input, job.fields)
     steps.check_columns(source.frame)
+    require_publishable(source.frame, steps.published)
     output = output_for_run(spark, job.output.table)
     check_run_log(spark, job.output.runs)
     _refuse_touching_places(job, spark, source)

@@ -69,8 +69,8 @@ class RelationalPipeline:
         Cost: two jobs, and one for persons; writes nothing.
         """
         keyed = with_keys(df, self.hierarchies)
-        tuples = keyed.groupBy(*(F.col(quoted(name)) for name in self.hierarchies)).agg(F.count(F.lit(1)).alias("rows"))
-        counted = tuples.agg(F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0))).first()
+        tuples = keyed.groupBy(*(F.col(quoted(name)) for name in self.hierarchies)).agg(F.count(F.lit(1)).alias(ROWS))
+        counted = tuples.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0))).first()
         assert counted is not None
         found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(df, self.hierarchies))
         if self.job.on_unseen == "error":

@@ -26,7 +26,7 @@ from anon_spark.audit import (
 )
 from anon_spark.audit.item_sets import item_set
 from anon_spark.audit.values import hashed
-from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, UNCERTAIN, quoted
+from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, ROWS, UNCERTAIN, quoted
 from anon_spark.config import SetValuedJob
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
@@ -270,8 +270,8 @@ class SetValuedPipeline:
         if self.job.privacy.l is None or rows == 0:
             return
         spacing = 2 * self.job.degree - 1 if self.job.truth == "spaced" else self.job.degree
-        label = quoted(str(self.job.columns.label))
-        most = int(listed.groupBy(label).count().agg(F.max("count")).collect()[0][0])
+        label = F.col(quoted(str(self.job.columns.label)))
+        most = int(listed.groupBy(label).agg(F.count(F.lit(1)).alias(ROWS)).agg(F.max(ROWS)).collect()[0][0])
         if most * spacing > rows:
             raise DataError(
                 f"l = {self.job.degree} allows a sensitive value on {rows // spacing:,} rows at most, one is on {most:,}. "

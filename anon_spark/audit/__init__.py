@@ -14,7 +14,7 @@ from anon_spark.audit.accounting import RowAccount, verify_rows
 from anon_spark.audit.classes import published_classes
 from anon_spark.audit.compatibility import verify_nr_compat
 from anon_spark.audit.dependencies import Dependency, find_dependencies
-from anon_spark.audit.hygiene import verify_columns, verify_order
+from anon_spark.audit.hygiene import verify_columns, verify_metadata, verify_order
 from anon_spark.audit.itemset_support import verify_kkm, verify_klm
 from anon_spark.audit.k_anonymity import verify_k_anonymity
 from anon_spark.audit.l_diversity import verify_l_diversity
@@ -83,6 +83,7 @@ __all__ = [
     "verify_l_diversity",
     "verify_labels",
     "verify_local_recoding",
+    "verify_metadata",
     "verify_nr_compat",
     "verify_one_row_each",
     "verify_order",

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from anon_spark.audit.values import private, quoted, require_columns
 from anon_spark.audit.verdict import Verdict
@@ -24,11 +24,13 @@ _CHUNK = f"{_FILE} long, {_START} long, {_FIRST} long, {_LAST} long, {_ROWS} lon
 def verify_columns(
     release: DataFrame, allowed: Sequence[str], forbidden: Sequence[str] = (), quasi_identifiers: Sequence[str] = ()
 ) -> Verdict:
-    """Whether a release has exactly the allowed columns, in that order, and each quasi-identifier as a text.
+    """Whether a release has exactly the allowed columns, in that order, without metadata, and each quasi-identifier as a text.
 
     forbidden: identifiers and the person column, refused also when they are listed as allowed or spelled in other case.
     Guarantee: passed iff columns and order are `allowed`, none is forbidden or a reserved name (row ids, class ids,
-    links, order values), none appears twice. Cost: none, reads the schema. violations and checked count columns.
+    links, order values), none appears twice, and none has metadata, on itself or on a field inside it: a comment or a
+    list of values says of the source what the release does not. Cost: none, reads the schema. violations and checked
+    count columns.
     """
     found = release.columns
     banned = {name.casefold() for name in forbidden}
@@ -37,6 +39,7 @@ def verify_columns(
         "missing": [name for name in allowed if name not in found],
         "identifiers": [name for name in found if name.casefold() in banned],
         "reserved for private use": [name for name in found if is_reserved(name.casefold())],
+        "described by metadata": columns_with_metadata(release),
         "there twice": sorted({name for name in found if found.count(name) > 1}),
         "quasi-identifiers that are not texts": [
             name for name in quasi_identifiers if name in found and not isinstance(release.schema[name].dataType, StringType)
@@ -54,6 +57,31 @@ def verify_columns(
         detail=" ".join(parts) or f"exactly the {len(found)} columns that were asked for.",
         facts={what: len(names) for what, names in faults.items()},
     )
+
+
+def verify_metadata(release: DataFrame) -> Verdict:
+    """Whether no column of a release has metadata; for the version that was published, whatever was written on it since.
+
+    Guarantee: as in `verify_columns`. Cost: none, reads the schema. violations and checked count columns.
+    """
+    named = columns_with_metadata(release)
+    told = f"{len(named)} columns were published with metadata of the source: {', '.join(named)}. Withdraw that version."
+    detail = told if named else "no column was published with a comment, a list of values or other metadata."
+    return Verdict("metadata", not named, len(named), len(release.columns), detail)
+
+
+def columns_with_metadata(frame: DataFrame) -> list[str]:
+    """Columns that carry metadata, or hold a field that does, in structs, arrays and maps; never what it says."""
+    return [field.name for field in frame.schema.fields if field.metadata or _described(field.dataType)]
+
+
+def _described(kind: DataType) -> bool:
+    """Whether a field inside a type has metadata."""
+    if isinstance(kind, StructType):
+        return any(field.metadata or _described(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _described(kind.elementType)
+    return isinstance(kind, MapType) and (_described(kind.keyType) or _described(kind.valueType))
 
 
 def verify_order(release: DataFrame, key: DataFrame, columns: Sequence[str]) -> Verdict:

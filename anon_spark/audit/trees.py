@@ -38,7 +38,7 @@ from anon_spark.audit.tree_records import (
     same_as_nested,
 )
 from anon_spark.audit.truthfulness import STATUS, said_of_types, total, with_scope
-from anon_spark.audit.values import exact, hashed, private, require_columns
+from anon_spark.audit.values import exact, hashed, private, require_columns, shape
 from anon_spark.audit.verdict import Verdict
 from anon_spark.columns import LINK
 from anon_spark.errors import ConfigurationError
@@ -80,7 +80,8 @@ class Trees:
         require_columns(source, [*self.keep, *([] if self.person is None else [self.person])], "source")
         require_paths(release, self.column)
         require_columns(release, self.keep, "release")
-        return [name for name in self.keep if source.schema[name].dataType != release.schema[name].dataType]
+        kinds = [{name: shape(frame.schema[name].dataType) for name in self.keep} for frame in (source, release)]
+        return [name for name in self.keep if kinds[0][name] != kinds[1][name]]
 
     def records(self, frame: DataFrame, record: Column) -> DataFrame:
         """Records with their STATUS settled by the policies."""

@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType
 from anon_spark.audit.accounting import RowAccount
 from anon_spark.audit.classes import MARK, mark, published_classes
 from anon_spark.audit.recode import KEPT, NULL, UNSEEN, with_recoded
-from anon_spark.audit.values import exact, private, quoted, require_columns
+from anon_spark.audit.values import exact, private, quoted, require_columns, shape
 from anon_spark.audit.verdict import Verdict
 from anon_spark.columns import ROWS
 from anon_spark.errors import ConfigurationError
@@ -97,7 +97,8 @@ def check_recoding(
         raise ConfigurationError("A recoding needs at least one quasi-identifier, none was given.")
     require_columns(source, [*names, *unchanged], "source")
     require_columns(release, [*names, *unchanged], "release")
-    return [name for name in unchanged if source.schema[name].dataType != release.schema[name].dataType]
+    kinds = [{name: shape(frame.schema[name].dataType) for name in unchanged} for frame in (source, release)]
+    return [name for name in unchanged if kinds[0][name] != kinds[1][name]]
 
 
 def class_faults() -> dict[str, Column]:

@@ -46,6 +46,17 @@ def _without_collation(kind: DataType) -> DataType:
     return kind
 
 
+def shape(kind: DataType) -> DataType:
+    """A type without metadata and without what it says of nulls: two columns of one shape hold the same values."""
+    if isinstance(kind, ArrayType):
+        return ArrayType(shape(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(shape(kind.keyType), shape(kind.valueType))
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, shape(field.dataType)) for field in kind.fields])
+    return kind
+
+
 def exact(frame: DataFrame, name: str) -> Column:
     """A column in which two values are equal only when they are the same bytes.
 

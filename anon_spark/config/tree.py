@@ -10,11 +10,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 from typing_extensions import TypeAliasType
 
-from anon_spark.columns import PREFIX, is_reserved
+from anon_spark.columns import PREFIX, is_publishable, is_reserved
 from anon_spark.config.hierarchies import HierarchySpec
 from anon_spark.config.job import JobSpec, NestedInputSpec, RolesSpec
 from anon_spark.config.spec import Problem, Spec, Text, section, text, texts, whole
-from anon_spark.model.tree import NOT, STAR, TreeClass, TreeSchema
+from anon_spark.model.tree import NOT, STAR, TAKEN, TreeClass, TreeSchema
 
 Search = Literal["gcs", "beam", "acs", "ocs"]
 
@@ -28,6 +28,10 @@ OWN = "tree"
 def _class_name(name: str) -> str:
     if name == STAR or name.startswith(NOT) or is_reserved(name.lower()):
         raise ValueError(f"{STAR}, a leading {NOT} or {PREFIX}, and _link are reserved; rename the class")
+    if name.lower() in TAKEN:
+        raise ValueError(f"{', '.join(TAKEN)} are names inside a release, and reserved; rename the class")
+    if not is_publishable(name):
+        raise ValueError("a class is a field of `nested`, whose name can have no space and none of , ; { } ( ) =; rename it")
     return name
 
 

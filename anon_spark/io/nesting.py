@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from anon_spark.columns import PREFIX, quoted
 from anon_spark.config import InputSpec, NestedInputSpec, NestSpec
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.tables import Snapshot, read_snapshot
+from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.tables import require_columns
 
 KEY = PREFIX + "key_"  # + place: a column of the key, named apart from the columns of either table
@@ -29,10 +31,11 @@ def read_input(spark: SparkSession, spec: InputSpec, fields: Sequence[str]) -> S
 
     fields: what the job reads, as dotted names; of a nested table nothing else is read, but its keys.
     Guarantee: a single table is what `read_snapshot` gives. Of nested ones the id holds the ids and versions of all, and
-    there is a version only if all have one. Arrays are sorted, so they do not depend on the order of rows.
+    there is a version only if all have one. Arrays are sorted, so they do not depend on the order of rows. No column has
+    metadata: what curators wrote there is not for readers of a release.
     Cost: metadata only; reading the frame shuffles every nested table and the table above it once.
     """
-    outermost = read_snapshot(spark, spec)
+    outermost = _plain(read_snapshot(spark, spec))
     if not isinstance(spec, NestedInputSpec) or not spec.nest:
         return outermost
     parts = {"input": outermost}
@@ -93,6 +96,10 @@ def with_elements(
     return joined.select(*(F.col(quoted(column)) for column in above.columns), F.coalesce(BELOW, none).alias(name))
 
 
+def _plain(table: Snapshot) -> Snapshot:
+    return replace(table, frame=without_metadata(table.frame))
+
+
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
@@ -108,7 +115,7 @@ def _nested(
         key = f"{where}.nest.{name}"
         below = [field[1:] for field in fields if field[0] == name and len(field) > 1]
         columns = list(dict.fromkeys(field[0] for field in below))
-        parts[key] = read_snapshot(spark, spec, key)
+        parts[key] = _plain(read_snapshot(spark, spec, key))
         frame = _nested(spark, parts[key].frame, spec.nest, below, key, parts)
         _refuse(above, frame, name, spec.on, columns, key)
         above = with_elements(above, frame, name, spec.on, columns)

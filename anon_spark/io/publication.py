@@ -17,7 +17,14 @@ MARK = "anon_spark"
 BEGUN = "begun"  # an empty commit by which a table of the catalog begins: no release
 WITHDRAWN = "withdrawn"  # an empty commit instead of a release that was not what had been audited
 LOOK_BACK = 100  # commits in which a release is looked for below those of maintenance
-MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL")
+# operations that keep every row and value of a table, as Delta writes them; COMMENT ON TABLE is a SET TBLPROPERTIES. A change of
+# a column can be its comment, place or a wider type: the audit looks at places and types itself
+MAINTENANCE = (
+    "OPTIMIZE", "OPTIMIZE CHECKPOINT", "REORG", "REORG TABLE UPGRADE UNIFORM", "VACUUM START", "VACUUM END", "COMPUTE STATS",
+    "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN", "CHANGE COLUMNS", "ADD CONSTRAINT", "DROP CONSTRAINT",
+    "CLUSTER BY", "UPGRADE PROTOCOL", "DROP FEATURE", "REMOVE COLUMN MAPPING", "ROW TRACKING BACKFILL",
+    "ROW TRACKING UNBACKFILL", "DOMAIN METADATA CLEANUP", "Empty Commit", "Deletion Vector Tombstones",
+)  # fmt: skip
 RESTORE = "RESTORE"
 WRITER = "anon-spark"  # the application whose transactions Delta counts: of two runs on one state, one is taken
 

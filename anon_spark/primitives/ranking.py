@@ -13,6 +13,7 @@ from anon_spark.columns import LINK, PREFIX
 from anon_spark.primitives.rounds import Workspace
 
 PLACE = PREFIX + "place"  # where a row stands in its sorted partition
+PART, BEFORE = PREFIX + "sorted_part", PREFIX + "before"  # a sorted partition, and how many rows stand before it
 PARTITION_BITS = 33  # how Spark numbers rows: partition, then place in it
 
 
@@ -24,10 +25,10 @@ def ranked(frame: DataFrame, by: Sequence[str], workspace: Workspace, rank: str 
     ordered = frame.orderBy(*by).withColumn(PLACE, F.monotonically_increasing_id()).drop(*by)
     stored = workspace.store(ordered, "sorted")  # numbered once: a second run of a task could number otherwise
     part = F.shiftright(PLACE, PARTITION_BITS)
-    sizes = stored.groupBy(part.alias("part")).count().orderBy("part").toArrow()
+    sizes = stored.groupBy(part.alias(PART)).count().orderBy(PART).toArrow()
     counts = sizes.column("count").to_numpy()
-    before = sizes.select(["part"]).append_column("before", pa.array(np.cumsum(counts) - counts, pa.int64()))
+    before = sizes.select([PART]).append_column(BEFORE, pa.array(np.cumsum(counts) - counts, pa.int64()))
     offsets = stored.sparkSession.createDataFrame(before)
-    joined = stored.withColumn("part", part).join(F.broadcast(offsets), "part")
+    joined = stored.withColumn(PART, part).join(F.broadcast(offsets), PART)
     place = F.col(PLACE).bitwiseAND(F.lit(2**PARTITION_BITS - 1))
-    return joined.withColumn(rank, F.col("before") + place).drop("part", "before", PLACE)
+    return joined.withColumn(rank, F.col(BEFORE) + place).drop(PART, BEFORE, PLACE)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.errors import ConfigurationError, LimitExceeded
+from anon_spark.primitives.plain import bare_schema, without_metadata
 from anon_spark.primitives.stores import PRIVATE, Store, private_folder, remains, sweep, user_root
 
 R = TypeVar("R")
@@ -36,13 +37,13 @@ class Workspace:
         self._stored = 0
 
     def store(self, frame: DataFrame, name: str) -> DataFrame:
-        """Write the frame and read it back: its lineage ends here. Cost: one job, one write."""
+        """Write the frame and read it back, without metadata: its lineage ends here. Cost: one job, one write."""
         self._stored += 1
         path = f"{self.path}/{self._stored:03d}-{name}"
         if self._stored == 1:
             self._make()
-        frame.write.mode("error").parquet(path)
-        return self._spark.read.schema(frame.schema).parquet(path)
+        without_metadata(frame).write.mode("error").parquet(path)
+        return self._spark.read.schema(bare_schema(frame.schema)).parquet(path)
 
     def close(self) -> None:
         """Delete everything stored. Frames that read it must not be used afterwards."""

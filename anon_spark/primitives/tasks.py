@@ -12,12 +12,35 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from anon_spark.columns import PREFIX
 from anon_spark.kernels.classes import Codes, Ints
 
 MOST_TASKS = 1_000
+COLUMN = PREFIX + "column_"  # + position: a column on its way to a task and back
 
 Task = Callable[[pa.Table], pa.Table]
 BatchTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def in_batches(frame: DataFrame, work: BatchTask, schema: T.StructType) -> DataFrame:
+    """`mapInArrow` on a frame with a user's columns: Spark takes a dot in a name for a field, so they travel by position."""
+    names, inner = frame.columns, by_position(schema)
+
+    def renamed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in work(batch.rename_columns(names) for batch in batches):
+            yield batch.select(schema.names).rename_columns(inner.names)
+
+    return _positions(frame).mapInArrow(renamed, inner).toDF(*schema.names)
+
+
+def by_position(schema: T.StructType) -> T.StructType:
+    """The same types under the names that `in_batches` and `in_groups` give columns on their way."""
+    fields = enumerate(schema.fields)
+    return T.StructType([T.StructField(f"{COLUMN}{at}", field.dataType, field.nullable) for at, field in fields])
+
+
+def _positions(frame: DataFrame) -> DataFrame:
+    return frame.toDF(*(f"{COLUMN}{at}" for at in range(len(frame.columns))))
 
 
 def in_groups(
@@ -25,11 +48,20 @@ def in_groups(
 ) -> DataFrame:
     """One call per group. groups: how many there are, about, where that is known. Cost: one shuffle, and a count if not.
 
-    The number of partitions is stated: Spark would put laborious groups into one task because they are small.
+    The number of partitions is stated: Spark would put laborious groups into one task because they are small. Columns travel
+    by position: Spark takes a dot in a name for a field.
     """
     if groups is None:
         groups = int(frame.select(F.approx_count_distinct(by)).collect()[0][0])
-    return frame.repartition(min(max(groups, 1), MOST_TASKS), by).groupBy(by).applyInArrow(work, schema)
+    tasks, names = min(max(groups, 1), MOST_TASKS), frame.columns
+    if isinstance(schema, str):
+        return frame.repartition(tasks, by).groupBy(by).applyInArrow(work, schema)
+    inner, expected, key = by_position(schema), schema.names, f"{COLUMN}{names.index(by)}"
+
+    def renamed(table: pa.Table) -> pa.Table:
+        return work(table.rename_columns(names)).select(expected).rename_columns(inner.names)
+
+    return _positions(frame).repartition(tasks, key).groupBy(key).applyInArrow(renamed, inner).toDF(*expected)
 
 
 def as_expected(table: pa.Table, schema: T.StructType) -> pa.Table:

@@ -20,6 +20,7 @@ from anon_spark.primitives.classes.frequencies import code_columns, refuse_unsee
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys, with_labels
 from anon_spark.primitives.ordering import with_order
 from anon_spark.primitives.packing import named_words, packed, word_names
+from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
@@ -109,7 +110,8 @@ class LatticeRecoding(Recoding):
         large = coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) >= self.k).select(*codes)
         words = self._words(found)
         classes = self._class_labels(large, words, [entry.hierarchy for entry in found])
-        return self._numbered(coded, words).join(classes, word_names(words)).select(*self._published())
+        released = self._numbered(coded, words).join(classes, word_names(words)).select(*self._published())
+        return without_metadata(released)
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
         """The release of the fitted table in its final order, with the private person column if persons are counted.

@@ -24,6 +24,7 @@ from anon_spark.primitives.classes.frequencies import code_columns, refuse_unsee
 from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries, fractions, with_codes, with_keys
 from anon_spark.primitives.ordering import shuffled
 from anon_spark.primitives.packing import named_words, packed, word_names
+from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
@@ -121,7 +122,7 @@ class MstRecoding(Recoding):
         large = labelled.groupBy(*map(quoted, names)).agg(F.sum(ROWS).alias(SIZE)).where(F.col(SIZE) >= self.k)
         same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
         kept = labelled.alias("t").join(large.alias("c"), same, "left_semi")
-        return self._joined(rows, kept, found).select(*map(quoted, self.published))
+        return without_metadata(self._joined(rows, kept, found).select(*map(quoted, self.published)))
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
         """The release of the fitted table in its final order. Cost: one pass over the rows, one or two shuffles."""

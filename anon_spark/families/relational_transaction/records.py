@@ -26,7 +26,7 @@ from anon_spark.primitives.classes.frequencies import refuse_unseen
 from anon_spark.primitives.encoding import dictionaries, fractions, with_codes, with_keys
 from anon_spark.primitives.ranking import ranked
 from anon_spark.primitives.rounds import Workspace, collect_small
-from anon_spark.primitives.tasks import BatchTask, number_lists
+from anon_spark.primitives.tasks import BatchTask, in_batches, number_lists
 
 CODES = PREFIX + "codes"  # the distinct items of a record that are not sensitive, as numbers, ascending
 SECRETS = PREFIX + "secrets"  # its sensitive items, as numbers of their own
@@ -139,7 +139,8 @@ def read_records(
     # 3. items to numbers
     listed = kept.withColumn(ITEMS, combined(roles))
     universe, secrets = _universe(listed, roles)
-    numbered = listed.mapInArrow(
+    numbered = in_batches(
+        listed,
         _numbering(universe, secrets, dict(zip(attributes.columns, position_of, strict=True))),
         _numbered_schema(listed.drop(ITEMS), attributes.columns),
     )

@@ -50,10 +50,16 @@ def _place(table: T.StructType, one: TreeClass) -> Place:
     arrays: list[Steps] = []
     since: list[str] = []
     kind: T.DataType = table
-    for step in one.steps:
+    for depth, step in enumerate(one.steps):
         if not isinstance(kind, T.StructType):
             raise ConfigurationError(f"columns.tree.{one.name}: {one.field} goes through a {kind.simpleString()}; give fields.")
         if step not in kind.names:
+            rest = ".".join(one.steps[depth:])
+            if any("." in name and f"{rest}.".startswith(f"{name}.") for name in kind.names):
+                raise ConfigurationError(
+                    f"columns.tree.{one.name}: field {step} not found. A dot goes one field deeper: a column or field with a dot in "
+                    "its name cannot be given. Rename it, in a view for instance."
+                )
             raise ConfigurationError(f"columns.tree.{one.name}: field {step} not found.{did_you_mean(step, kind.names)}")
         kind = kind[step].dataType
         since.append(step)

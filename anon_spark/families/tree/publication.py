@@ -19,6 +19,7 @@ from anon_spark.families.tree.records import LABELS, PARENTS, trees_in
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.trees import Trees, disassociated, leaf_paths, projected
 from anon_spark.model.tree import STAR, Cut, Forest, TreeSchema
+from anon_spark.primitives.tasks import in_batches
 
 PATHS, NESTED = "paths", "nested"
 NODE_TYPE = T.StructType([T.StructField("class", T.StringType()), T.StructField("value", T.StringType())])
@@ -131,7 +132,7 @@ def published_rows(
             cast = [array.cast(kind) for array, kind in zip(arrays, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(cast, names=schema.names)
 
-    rows = frame.mapInArrow(write, schema)
+    rows = in_batches(frame, write, schema)
     return rows.withColumn(PATHS, F.sort_array(PATHS))
 
 

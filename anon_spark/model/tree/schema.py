@@ -12,6 +12,8 @@ STAR = "*"
 """Label of the common root above all classes."""
 NOT = "¬"
 """Before a label: the knowledge that nothing of it is there."""
+TAKEN = ("value", "class", "nested", "paths")
+"""Names inside a release that no class can have."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class TreeSchema:
                 raise ConfigurationError(f"columns.tree: class {one.name} is named twice; a class occurs once in a tree.")
             if one.name == STAR or one.name.startswith(NOT):
                 raise ConfigurationError(f"columns.tree: {STAR} and a leading {NOT} are reserved; rename class {one.name}.")
+            if one.name.lower() in TAKEN:
+                raise ConfigurationError(f"columns.tree: {', '.join(TAKEN)} are reserved; rename class {one.name}.")
             if one.parent is not None and one.parent not in seen:
                 hint = did_you_mean(one.parent, seen)
                 raise ConfigurationError(f"columns.tree.{one.name}: its parent {one.parent} is not named before it.{hint}")
