@@ -1,7 +1,7 @@
 """The audit's own recoding: source values climb a hierarchy through joins built here from the bare hierarchy.
 
-Nothing is shared with the code that makes the release. A value finds its leaf as `Hierarchy.leaf_of` defines it, by
-Spark expressions: numbers as exact decimals, days as ISO text, everything else byte by byte. Keys, labels and bin
+Nothing is shared with the code that makes the release. A value finds its leaf as docs/values.md says, by Spark
+expressions: numbers by their one plain spelling, days as ISO text, everything else byte by byte. Keys, labels and bin
 borders travel as joined frames, never as literals of a plan.
 """
 
@@ -14,19 +14,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegralType,
-    NumericType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, NumericType
 
+from anon_spark.audit.spelling import BEYOND, FLOOR, day_text, floor_of, number_text, plain_text
 from anon_spark.audit.values import private
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
@@ -34,11 +24,8 @@ from anon_spark.model.hierarchy import Hierarchy
 ROOT = "*"
 KEPT, NULL, UNSEEN = 0, 1, 2  # bits of a row's status: nothing wrong, holds a null, holds an unseen value
 
-_NUMBER = DecimalType(38, 18)
-_BORDER = DecimalType(36, 18)  # two digits less: the difference of two of them is exact
-_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9].*)?$"
 _NULL_CODE = -1
-_KEY, _WANTED, _FOUND, _ODD, _NUMERIC = (private(name) for name in ("key", "wanted", "found", "odd", "numeric"))
+_KEY, _WANTED, _FOUND, _NUMERIC = (private(name) for name in ("key", "wanted", "found", "numeric"))
 _START, _STOP, _WIDTH, _LAST = (private(name) for name in ("start", "stop", "width", "last"))
 
 
@@ -46,8 +33,7 @@ def with_recoded(frame: DataFrame, raw: str, label: str, status: str, hierarchy:
     """Replace `raw` by `label`, what `level` calls it; set the bit NULL or UNSEEN of `status` where there is no label.
 
     A null stays null below the top and becomes the root there; what its bit means, the caller decides.
-    Guarantee: one row in, one row out. Cost: one broadcast join with the hierarchy (two for numbers in a text column,
-    the second only for odd spellings); no action.
+    Guarantee: one row in, one row out. Cost: one broadcast join with the hierarchy; no action.
     """
     _check_level(hierarchy, level)
     labels = [hierarchy.labels[level][code] for code in hierarchy.codes[level]]
@@ -102,20 +88,14 @@ def _climbed(
         frame = _lookup(frame, key, enumerate(of_leaf[: len(hierarchy.keys)]), pa.int64(), target, _FOUND)
     elif hierarchy.kind == "number" or (hierarchy.kind == "text" and isinstance(kind, NumericType)):
         texts = [(text, of_leaf[leaf]) for text, leaf in hierarchy.dictionary(True)]
-        numbers = [(Decimal(text), goal) for text, goal in texts]
-        fitting = ((number, goal) for number, goal in numbers if _fits(number))
         if isinstance(kind, IntegralType):
-            whole = ((int(number), goal) for number, goal in numbers if number == int(number) and abs(number) < 2**63)
+            numbers = ((Decimal(text), goal) for text, goal in texts)
+            whole = ((int(number), goal) for number, goal in numbers if number == int(number) and -(2**63) <= number < 2**63)
             frame = _lookup(frame, value.cast("long"), whole, pa.int64(), target, _FOUND)
-        elif isinstance(kind, StringType):  # nearly all spellings are the plain one, and parsing decimals is slow
-            frame = _lookup(frame, value, texts, pa.string(), target, _FOUND)
-            odd = F.when(F.isnull(found), _number(value, kind))
-            frame = _lookup(frame, odd, fitting, pa.decimal128(38, 18), target, _ODD)
-            found = F.coalesce(found, F.col(_ODD))
         else:
-            frame = _lookup(frame, _number(value, kind), fitting, pa.decimal128(38, 18), target, _FOUND)
+            frame = _lookup(frame, number_text(value, kind), texts, pa.string(), target, _FOUND)
     else:
-        key = _day(value, kind) if hierarchy.kind == "date" else value.cast(StringType())
+        key = day_text(value, kind) if hierarchy.kind == "date" else plain_text(value, kind)
         texts = [(text, of_leaf[leaf]) for text, leaf in hierarchy.dictionary(False)]
         frame = _lookup(frame, key, texts, pa.string(), target, _FOUND)
     missing = F.isnull(value) | F.isnan(value) if isinstance(kind, (DoubleType, FloatType)) else F.isnull(value)
@@ -146,39 +126,6 @@ def _lookup(
     return frame.withColumn(_WANTED, key).join(leaves, same, "left").select(*kept)
 
 
-def _fits(number: Decimal) -> bool:
-    """Whether a number is a decimal(38, 18) without rounding."""
-    exponent = number.as_tuple().exponent
-    return isinstance(exponent, int) and exponent >= -18 and abs(number) < Decimal(10) ** 20
-
-
-def _plain(value: Column, kind: DataType) -> Column:
-    """A number or text in the form Spark reads as an exact decimal: a float as the double it stands for."""
-    if isinstance(kind, FloatType):
-        return value.cast("double")
-    return value.cast(StringType()) if isinstance(kind, StringType) else value
-
-
-def _number(value: Column, kind: DataType) -> Column:
-    """A value as an exact decimal; null when it is no number or has more digits than the type."""
-    if not isinstance(kind, (NumericType, StringType)):
-        return F.lit(None).cast(_NUMBER)
-    plain = _plain(value, kind)
-    number = plain.try_cast(_NUMBER)
-    # a rounded value is another value: what differs as a double has lost digits
-    return F.when(number.cast("double") == plain.try_cast("double"), number)
-
-
-def _day(value: Column, kind: DataType) -> Column:
-    """The calendar day a value shows, as ISO text; null when it is none."""
-    if isinstance(kind, (DateType, TimestampType, TimestampNTZType)):
-        return value.cast("date").cast("string")
-    if isinstance(kind, StringType):
-        text = value.cast(StringType())
-        return F.when(text.rlike(_DAY), F.substring(text, 1, 10))
-    return F.lit(None).cast("string")
-
-
 def _bin(frame: DataFrame, value: Column, kind: DataType, hierarchy: Hierarchy) -> tuple[DataFrame, Column]:
     """The number of the half-open bin a value falls in, by exact decimal division; the last bin is closed."""
     grid = hierarchy.bins
@@ -192,9 +139,10 @@ def _bin(frame: DataFrame, value: Column, kind: DataType, hierarchy: Hierarchy) 
             _LAST: pa.array([grid.count - 1], pa.int64()),
         }
     )
-    known = isinstance(kind, (NumericType, StringType))
-    number = _plain(value, kind).try_cast(_BORDER) if known else F.lit(None).cast(_BORDER)
-    frame = frame.crossJoin(F.broadcast(frame.sparkSession.createDataFrame(borders))).withColumn(_NUMERIC, number)
-    inside = (F.col(_NUMERIC) >= F.col(_START)) & (F.col(_NUMERIC) <= F.col(_STOP))
-    offset = F.expr(f"(`{_NUMERIC}` - `{_START}`) div `{_WIDTH}`")
+    frame = frame.crossJoin(F.broadcast(frame.sparkSession.createDataFrame(borders)))
+    frame = frame.withColumn(_NUMERIC, floor_of(number_text(value, kind)))
+    floor, stop = F.col(_NUMERIC)[FLOOR], F.col(_STOP)
+    # borders have no more digits than the floor: a number is at or above one when its floor is
+    inside = (floor >= F.col(_START)) & ((floor < stop) | ((floor == stop) & ~F.col(_NUMERIC)[BEYOND]))
+    offset = F.expr(f"(`{_NUMERIC}`.{FLOOR} - `{_START}`) div `{_WIDTH}`")
     return frame, F.when(inside, F.least(offset, F.col(_LAST)))

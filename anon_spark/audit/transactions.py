@@ -6,6 +6,7 @@ release that stands only necessary conditions can be verified. No verdict has a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -324,7 +325,9 @@ def _in_scope(records: DataFrame, columns: _Columns, nulls: str) -> DataFrame:
     for at, given in columns.ranges.items():
         number = F.col(_raw(at)).cast("double")
         missing = F.isnull(number) | F.isnan(number)
-        outside = F.lit(False) if given.domain is None else ~number.between(*given.domain)
+        outside = F.abs(number) == F.lit(math.inf)
+        if given.domain is not None:
+            outside = outside | ~number.between(*given.domain)
         fault = F.when(missing, F.lit(NULL)).when(outside, F.lit(UNSEEN)).otherwise(F.lit(KEPT))
         records = records.withColumn(STATUS, F.col(STATUS).bitwiseOR(fault))
     for at, hierarchy in columns.hierarchies.items():

@@ -21,20 +21,17 @@ from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, ROWS, quoted
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.model.hierarchy import BinGrid, Hierarchy, Rule
+from anon_spark.model.hierarchy import DateRule, Hierarchy, Rule
+from anon_spark.primitives.bins import OUTSIDE, WHOLE, with_bins
 from anon_spark.primitives.rounds import collect_small
 
-WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 FRACTIONS = (T.FloatType, T.DoubleType, T.DecimalType)
 MOST_VALUES = 1_000_000
 UNSEEN = -1
 
 POSITION = PREFIX + "position"
 TEXT = PREFIX + "text"
-OUTSIDE = -1  # bin index of a number outside the domain
 THERE = PREFIX + "there"
-BORDER = PREFIX + "border "
-EXACT = (36, 18)  # digits of a decimal: the difference of two of them is exact, and 0.8999999999999999 stays below 0.9
 
 
 @dataclass(frozen=True)
@@ -81,9 +78,9 @@ class Dictionary:
 def with_keys(df: DataFrame, hierarchies: Mapping[str, Hierarchy | Rule], others: Sequence[str] = ()) -> DataFrame:
     """The quasi-identifiers as keys, with the other columns as they are. No action."""
     grids = {name: h.bins for name, h in hierarchies.items() if isinstance(h, Hierarchy) and h.bins is not None}
-    keys = [_key(df, name, hierarchy).alias(name) for name, hierarchy in hierarchies.items()]
-    wide = df.crossJoin(F.broadcast(_border_frame(df.sparkSession, grids))) if grids else df
-    return wide.select(*keys, *(F.col(quoted(name)) for name in others))
+    keys = {name: _key(df, name, hierarchy).alias(name) for name, hierarchy in hierarchies.items()}
+    keys.update({name: F.col(quoted(name)) for name in grids})
+    return with_bins(df, grids).select(*keys.values(), *(F.col(quoted(name)) for name in others))
 
 
 def fractions(df: DataFrame, names: Iterable[str]) -> frozenset[str]:
@@ -185,46 +182,22 @@ def _code_frame(spark: SparkSession, dictionary: Dictionary, level: int, code: s
 
 def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
     column, kind = F.col(quoted(name)), df.schema[name].dataType
-    if isinstance(hierarchy, Hierarchy) and hierarchy.bins is not None:
-        return _bin_index(column, kind, name, hierarchy.bins)
     if isinstance(kind, WHOLE):
         return column.cast("bigint")
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         return F.when(~F.isnan(column), (column + F.lit(0.0)).cast("string"))  # -0.0 + 0.0 is 0.0
-    if isinstance(kind, (T.TimestampType, T.TimestampNTZType)) and (
-        not isinstance(hierarchy, Hierarchy) or hierarchy.kind == "date"
-    ):
+    has_days = isinstance(hierarchy, DateRule) or (isinstance(hierarchy, Hierarchy) and hierarchy.kind == "date")
+    if isinstance(kind, (T.TimestampType, T.TimestampNTZType)) and has_days:
         return column.cast("date").cast("string")
     if isinstance(kind, T.StringType):
-        return F.collate(column, "UTF8_BINARY") if kind.collation != "UTF8_BINARY" else column
+        # Python reads no text that is not UTF-8
+        return F.make_valid_utf8(F.collate(column, "UTF8_BINARY") if kind.collation != "UTF8_BINARY" else column)
     if isinstance(kind, (T.BooleanType, T.DateType, T.DecimalType, T.TimestampType, T.TimestampNTZType)):
         return column.cast("string")
     raise ConfigurationError(
         f"columns.quasi_identifiers.{name}: a column of type {kind.simpleString()} has no hierarchy. "
         "Use a text, number, truth value, date or timestamp."
     )
-
-
-def _border_frame(spark: SparkSession, grids: Mapping[str, BinGrid]) -> DataFrame:
-    """Start, stop and width of every bin grid as one row to be joined in, like all of a hierarchy."""
-    borders = {
-        f"{BORDER}{part} {name}": pa.array([getattr(grid, part)], pa.decimal128(*EXACT))
-        for name, grid in grids.items()
-        for part in ("start", "stop", "width")
-    }
-    return spark.createDataFrame(pa.table(borders))
-
-
-def _bin_index(column: Column, kind: T.DataType, name: str, grid: BinGrid) -> Column:
-    """Index of the bin, OUTSIDE the domain -1; in decimals, because 0.3 / 0.1 is not 3 in doubles."""
-    start, stop, width = (quoted(f"{BORDER}{part} {name}") for part in ("start", "stop", "width"))
-    number = column
-    if isinstance(kind, (T.FloatType, T.DoubleType)):
-        number = F.when(~F.isnan(column), column)
-    exact = number.try_cast(T.DecimalType(*EXACT))
-    inside = exact.isNotNull() & (exact >= F.col(start)) & (exact <= F.col(stop))
-    index = F.least(F.call_function("div", exact - F.col(start), F.col(width)), F.lit(grid.count - 1).cast("bigint"))
-    return F.when(number.isNotNull(), F.when(inside, index).otherwise(F.lit(OUTSIDE).cast("bigint")))
 
 
 def _parser(keyed: DataFrame, name: str, numbers: Collection[str]) -> Callable[[str], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -35,6 +36,7 @@ ITEMS = PREFIX + "items"
 RAW = PREFIX + "raw_"
 FIRST, SECOND = PREFIX + "first", PREFIX + "second"  # keyed hashes, by which records are ordered
 MOST_ITEMS = 1_000_000
+FINITE = (-sys.float_info.max, sys.float_info.max)
 
 Floats = NDArray[np.float64]
 Attribute = Hierarchy | Rule | FreeRange
@@ -135,7 +137,7 @@ def read_records(
     counted = _counted(coded, roles, order)
     _refuse(counted, roles, nulls, on_unseen)
     attributes, position_of = _attributes(roles, {entry.name: entry.hierarchy for entry in found}, counted)
-    kept = coded.where(~_null(roles, order) & ~_unseen(roles, order))
+    kept = coded.where(~_null(coded, roles, order) & ~_unseen(coded, roles, order))
     # 3. items to numbers
     listed = kept.withColumn(ITEMS, combined(roles))
     universe, secrets = _universe(listed, roles)
@@ -189,33 +191,38 @@ def _prefixed(column: str, item: Column) -> Column:
 
 
 def _number(name: str) -> Column:
-    """As a double; what is no number is null."""
+    """As a double; NaN is null."""
     value = F.col(quoted(name)).cast("double")
     return F.when(~F.isnan(value), value)
 
 
-def _null(roles: Roles, order: Sequence[str]) -> Column:
+def _missing(coded: DataFrame, name: str) -> Column:
+    """Whether a value is null or NaN, which is no value either."""
+    value = F.col(quoted(name))
+    is_float = isinstance(coded.schema[name].dataType, (T.FloatType, T.DoubleType))
+    return F.isnull(value) | F.isnan(value) if is_float else F.isnull(value)
+
+
+def _null(coded: DataFrame, roles: Roles, order: Sequence[str]) -> Column:
     """Whether a row has a null that no leaf stands for."""
     numbers = [F.isnull(f"{VALUE}{order.index(name)}") for name in roles.numbers]
     lists = [F.isnull(quoted(name)) for name in roles.transactions]
-    leaves = [F.isnull(quoted(name)) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
+    leaves = [_missing(coded, name) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
     return reduce(or_, [*numbers, *lists, *leaves])
 
 
-def _unseen(roles: Roles, order: Sequence[str]) -> Column:
-    """Whether a row has a value without leaf, or a number outside its domain."""
-    leaves = [F.isnotnull(quoted(name)) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
+def _unseen(coded: DataFrame, roles: Roles, order: Sequence[str]) -> Column:
+    """Whether a row has a value without leaf, or a number outside its domain; infinity is outside of every domain."""
+    leaves = [~_missing(coded, name) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
     outside = [
-        ~F.col(f"{VALUE}{order.index(name)}").between(*given.domain)
-        for name, given in roles.numbers.items()
-        if given.domain is not None
+        ~F.col(f"{VALUE}{order.index(name)}").between(*(given.domain or FINITE)) for name, given in roles.numbers.items()
     ]
     return reduce(or_, [F.coalesce(one, F.lit(False)) for one in (*leaves, *outside)], F.lit(False))
 
 
 def _counted(coded: DataFrame, roles: Roles, order: Sequence[str]) -> dict[str, Any]:
     """What one look at the table tells. Cost: one job."""
-    null, unseen = _null(roles, order), _unseen(roles, order)
+    null, unseen = _null(coded, roles, order), _unseen(coded, roles, order)
     kept, items = ~null & ~unseen, combined(roles)
     sizes = reduce(add, [F.size(quoted(name)) for name in roles.transactions])
     found = coded.agg(
@@ -255,7 +262,8 @@ def _refuse(counted: Mapping[str, Any], roles: Roles, nulls: str, on_unseen: str
             )
     if counted["unseen"] and on_unseen == "error":
         raise DataError(
-            f"{counted['unseen']:,} rows have a number outside its domain. Widen the domain, or set on_unseen: suppress.",
+            f"{counted['unseen']:,} rows have a number outside its domain (an infinite one is outside of any). Widen the "
+            "domain, or set on_unseen: suppress.",
             rows=counted["unseen"],
         )
     if counted["rows"] == 0:

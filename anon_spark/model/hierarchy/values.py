@@ -1,7 +1,8 @@
-"""How a source value becomes the key under which its leaf is found.
+"""How a source value becomes the key under which its leaf is found: the grammar of docs/values.md, in plain Python.
 
 33, 33.0, Decimal("33.00") and the texts "33", "33.0", "3.3e1" are one number; a timestamp is its calendar day; a
-truth value is the text 'true' or 'false'. What has no key is unseen: never guessed, never rounded.
+truth value is the text 'true' or 'false'. What has no key is unseen: never guessed, never rounded. The audit implements
+the same grammar in Spark expressions of its own (audit/spelling.py): who changes one changes both, and the page.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from numbers import Integral, Real
 
 import numpy as np
 
-_NUMBER = re.compile(r"\s*([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,6}))?\s*", re.ASCII)
-_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9].*)?", re.ASCII)
-_MAX_DIGITS = 400  # more than any double needs written out; keeps '1e999999' from becoming a megabyte
+from anon_spark.errors import HierarchyError
+
+_SPACE = r"[ \t\n\x0B\f\r]*"
+NUMBER = rf"{_SPACE}([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{{1,6}}))?{_SPACE}"  # with a digit before any e
+_SPELLED = re.compile(NUMBER)
+_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9][ -~]*)?")
+MAX_DIGITS = 400  # more than any double needs written out; keeps '1e999999' from becoming a megabyte
+BORDER_DIGITS = 18  # of a border of bins, before the point and after it
 
 
 def canonical_number(text: str) -> str | None:
@@ -25,7 +31,7 @@ def canonical_number(text: str) -> str | None:
 
     Guarantee: two texts have the same spelling iff they are the same number, exactly (no rounding to doubles).
     """
-    match = _NUMBER.fullmatch(text)
+    match = _SPELLED.fullmatch(text)
     if match is None:
         return None
     sign, whole, fraction, exponent = match.group(1), match.group(2), match.group(3) or "", match.group(4)
@@ -37,7 +43,7 @@ def canonical_number(text: str) -> str | None:
     power += len(digits) - len(kept)
     if not kept:
         return "0"
-    if len(kept) + abs(power) > _MAX_DIGITS:
+    if len(kept) + abs(power) > MAX_DIGITS:
         return None
     if power >= 0:
         plain = kept + "0" * power
@@ -74,7 +80,8 @@ def is_number(value: object) -> bool:
 def calendar_day(value: object) -> str | None:
     """ISO day of a date, a timestamp or a text that starts with one ('2020-03-01 12:00:00'); else None.
 
-    A timestamp with a zone is the day it shows in that zone.
+    After the day of a text may stand T or a space, then a digit, then printable ASCII characters only. A timestamp with a
+    zone is the day it shows in that zone.
     """
     if isinstance(value, datetime):
         return value.date().isoformat()
@@ -111,6 +118,14 @@ class BinGrid:
     stop: Decimal
     width: Decimal
     count: int
+
+    def __post_init__(self) -> None:
+        scaled = [Fraction(border) * 10**BORDER_DIGITS for border in (self.start, self.stop, self.width)]
+        if any(border.denominator != 1 or abs(border) >= 10 ** (2 * BORDER_DIGITS) for border in scaled):
+            raise HierarchyError(
+                f"intervals: from, to and widths of bins may have {BORDER_DIGITS} digits before the point and "
+                f"{BORDER_DIGITS} after it. Round them."
+            )
 
     def index(self, value: object) -> int | None:
         """Bin of a number, computed exactly (0.3 with width 0.1 is in [0.3, 0.4)); None outside [start, stop]."""
