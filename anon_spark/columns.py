@@ -5,7 +5,6 @@ from __future__ import annotations
 PREFIX = "_anon_"
 
 LINK = "_link"                    # private row key or slot, staged only where truthfulness needs it
-PERSON = PREFIX + "person"        # private unit of protection, staged only when the job names `columns.person`
 ORDER = PREFIX + "order"          # keyed value by which a release is shuffled
 KEY = PREFIX + "key"              # the run key, as a one-row frame that is joined in
 
@@ -35,7 +34,7 @@ MAX_ERRORS = "max_errors"         # in how many items at most one of them differ
 
 UNFIT = " ,;{}()\n\t="  # what Delta refuses in a name
 
-PRIVATE = (LINK, PERSON, ORDER, KEY, BLOCK, SLOT, CLUSTER)
+PRIVATE = (LINK, ORDER, KEY, BLOCK, SLOT, CLUSTER)
 
 
 def is_reserved(name: str) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from anon_spark.audit import (
     RowAccount,
@@ -19,7 +18,6 @@ from anon_spark.audit import (
     verify_rows,
 )
 from anon_spark.audit.persons import with_persons
-from anon_spark.columns import PERSON, quoted
 from anon_spark.config import LatticeJob
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
@@ -31,6 +29,7 @@ from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section, lattice_sections
 from anon_spark.risk import homogeneity, link_attack
+from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import RelationalPipeline
 
 
@@ -72,28 +71,36 @@ class LatticePipeline(RelationalPipeline):
             progress=progress,
         ).fit(df, workspace)
 
+    @refusing
     def verify(
         self, source: DataFrame, staged: DataFrame, recoding: LatticeRecoding, key: DataFrame, workspace: Workspace
     ) -> tuple[list[Verdict], RowAccount]:
         """Everything that must hold before a staged release is published.
 
-        The audit's count of the published classes is stored once, for the two verifiers that look at it.
+        Hierarchies are the job's, persons the source's. The audit's count of the published classes is stored once, for the
+        two verifiers that look at it.
         """
-        release = staged.select(*(F.col(quoted(name)) for name in self.published))
+        release = shown(staged, recoding.published)
         columns = self._column_verdict(release)
-        person, names = PERSON if self.job.columns.person else None, list(self.hierarchies)
-        classes = workspace.store(published_classes(staged, names, person, self._unchanged), "audited-classes")
-        k_anonymity = verify_k_anonymity(staged, names, self.job.privacy.k, person, classes)
-        truthfulness, account = self._truth(source, release, recoding.recoded(), classes)
+        require_whole(columns, release, self.job.columns.published)
+        recoded = self._recoded(source, recoding.levels)
+        classes = workspace.store(published_classes(release, list(recoded), None, self._unchanged), "audited-classes")
+        k_anonymity = self._anonymity(source, release, recoded, classes)
+        truthfulness, account = self._truth(source, release, recoded, classes)
         assert recoding.fitted is not None, "a fit inside a run keeps its counts"
-        counted = recoding.fitted.frequencies
+        counted, chosen = recoding.fitted.frequencies, recoding.chosen
         claimed = {
-            "suppressed": recoding.chosen.suppressed,
+            "suppressed": chosen.suppressed,
             "dropped_nulls": counted.dropped_nulls,
             "dropped_unseen": counted.dropped_unseen,
         }
-        rows = verify_rows(account, self.job.privacy.budget(counted.rows), claimed)
-        return [columns, k_anonymity, truthfulness, rows, verify_order(staged, key, self.published)], account
+        figures = {
+            "classes": (chosen.classes, k_anonymity.facts["classes"]),
+            "k": (chosen.k, min(chosen.k, k_anonymity.facts["smallest"])),  # no class is smaller
+        }
+        in_scope = account.source - account.dropped_nulls - account.dropped_unseen
+        rows = verify_rows(account, self.job.privacy.budget(in_scope), claimed, figures)
+        return [columns, k_anonymity, truthfulness, rows, verify_order(staged, key, recoding.published)], account
 
     def verify_published(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> list[Verdict]:
         """What can be verified of a release that stands: its levels are in the metadata of its commit.
@@ -108,18 +115,13 @@ class LatticePipeline(RelationalPipeline):
         columns = self._column_verdict(release)
         if set(self.published) - set(release.columns):
             return [columns]
-        names = list(self.hierarchies)
-        recoded = {
-            entry.name: (entry.hierarchy, int(levels[entry.name])) for entry in self._dictionaries(source)
-        }
+        recoded = self._recoded(source, levels)
         truthfulness, account = self._truth(source, release, recoded)
         in_scope = account.source - account.dropped_nulls - account.dropped_unseen
         rows = verify_rows(account, self.job.privacy.budget(in_scope), {})
-        k_anonymity = [verify_k_anonymity(release, names, self.job.privacy.k)]
-        person = self.job.columns.person
-        if person is not None:
-            held = with_persons(source, release, recoded, person, self.job.nulls)
-            k_anonymity += [verify_k_anonymity(held, names, self.job.privacy.k, person)]
+        k_anonymity = [self._anonymity(source, release, recoded)]
+        if self.job.columns.person is not None:  # and k rows, whatever else it shows
+            k_anonymity.insert(0, verify_k_anonymity(release, list(recoded), self.job.privacy.k))
         return [columns, *k_anonymity, truthfulness, rows]
 
     def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
@@ -153,6 +155,24 @@ class LatticePipeline(RelationalPipeline):
     def facts(self, recoding: Recoding, verdicts: Sequence[Verdict], risk: Mapping[str, Any]) -> dict[str, Any]:
         """The recoding's facts with class sizes and risk."""
         return {**recoding.facts(), "class_sizes": self.buckets(verdicts), "risk": dict(risk)}
+
+    def _recoded(self, source: DataFrame, levels: Mapping[str, int]) -> dict[str, tuple[Hierarchy, int]]:
+        """Quasi-identifier → (hierarchy, level): the job's hierarchies on the levels that somebody says were chosen."""
+        return {name: (hierarchy, int(levels[name])) for name, hierarchy in self.audited_hierarchies(source).items()}
+
+    def _anonymity(
+        self,
+        source: DataFrame,
+        release: DataFrame,
+        recoded: Mapping[str, tuple[Hierarchy, int]],
+        classes: DataFrame | None = None,
+    ) -> Verdict:
+        """k-anonymity; persons are counted in the source, on the rows that the classes of the release hold."""
+        person, names = self.job.columns.person, list(recoded)
+        if person is None:
+            return verify_k_anonymity(release, names, self.job.privacy.k, None, classes)
+        held = with_persons(source, release, recoded, person, self.job.nulls)
+        return verify_k_anonymity(held, names, self.job.privacy.k, person)
 
     def _truth(
         self,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from anon_spark.audit import (
     RowAccount,
@@ -21,7 +20,6 @@ from anon_spark.audit import (
     verify_order,
     verify_rows,
 )
-from anon_spark.columns import PERSON, quoted
 from anon_spark.config import MstJob
 from anon_spark.families.mst import MstAnonymizer, MstRecoding
 from anon_spark.io.hierarchies import load_hierarchies
@@ -31,6 +29,7 @@ from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section, mst_sections
 from anon_spark.risk import cover_attack, homogeneity
+from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import RelationalPipeline
 
 
@@ -71,19 +70,25 @@ class MstPipeline(RelationalPipeline):
             progress=progress,
         ).fit(df, workspace)
 
+    @refusing
     def verify(
         self, source: DataFrame, staged: DataFrame, recoding: MstRecoding, key: DataFrame, workspace: Workspace
     ) -> tuple[list[Verdict], RowAccount]:
-        """Everything that must hold before a staged release is published."""
-        release = staged.select(*(F.col(quoted(name)) for name in self.published))
+        """Everything that must hold before a staged release is published.
+
+        Hierarchies are the job's. That every person of the source has one row makes the rows of a class count.
+        """
+        release = shown(staged, recoding.published)
         columns = self._column_verdict(release)
-        person, names = PERSON if self.job.columns.person else None, list(self.hierarchies)
-        classes = workspace.store(published_classes(staged, names, person, self._unchanged), "audited-classes")
-        k_anonymity = verify_k_anonymity(staged, names, self.job.privacy.k, person, classes)
+        require_whole(columns, release, self.job.columns.published)
+        hierarchies = self.audited_hierarchies(source)
+        names = list(hierarchies)
+        classes = workspace.store(published_classes(release, names, None, self._unchanged), "audited-classes")
+        k_anonymity = verify_k_anonymity(release, names, self.job.privacy.k, None, classes)
         truthfulness, account = verify_local_recoding(
             source,
             release,
-            recoding.fitted_hierarchies(),
+            hierarchies,
             recoding.evidence()["assignment"],
             self._unchanged,
             self.job.nulls,
@@ -97,22 +102,23 @@ class MstPipeline(RelationalPipeline):
             "dropped_unseen": counted.dropped_unseen,
         }
         rows = verify_rows(account, 0, claimed)
-        order = verify_order(staged, key, self.published)
-        return [columns, k_anonymity, *self._diversity(release), truthfulness, rows, order], account
+        order = verify_order(staged, key, recoding.published)
+        kept = [columns, k_anonymity, *self._persons(source), *self._diversity(release)]
+        return [*kept, truthfulness, rows, order], account
 
     def verify_published(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> list[Verdict]:
         """What can be verified of a release that stands: which tuple became which class is private and gone.
 
-        So persons cannot be counted by class, as the run's own audit does; that each has one row makes the rows count.
+        That every person of the source has one row makes the rows of a class count.
         """
         columns = self._column_verdict(release)
         if set(self.published) - set(release.columns):
             return [columns]
-        hierarchies, person = self.hierarchies_of(source), self.job.columns.person
+        hierarchies = self.audited_hierarchies(source)
         coverage, account = verify_covered(source, release, hierarchies, self._unchanged, self.job.nulls)
         k_anonymity = verify_k_anonymity(release, list(self.hierarchies), self.job.privacy.k)
-        persons = [] if person is None else [verify_one_row_each(source, person)]
-        return [columns, k_anonymity, *persons, *self._diversity(release), coverage, verify_rows(account, 0, {})]
+        kept = [columns, k_anonymity, *self._persons(source), *self._diversity(release)]
+        return [*kept, coverage, verify_rows(account, 0, {})]
 
     def metadata(self, recoding: MstRecoding) -> dict[str, Any]:
         """What the commit says beside the run: nothing that the release does not show."""
@@ -152,6 +158,10 @@ class MstPipeline(RelationalPipeline):
             "class_sizes": self.buckets(verdicts),
             "risk": dict(risk),
         }
+
+    def _persons(self, source: DataFrame) -> list[Verdict]:
+        person = self.job.columns.person
+        return [] if person is None else [verify_one_row_each(source, person)]
 
     def _diversity(self, release: DataFrame) -> list[Verdict]:
         least = self.job.privacy.l

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from anon_spark.audit import Verdict, find_dependencies, verify_columns
+from anon_spark.audit import Verdict, completed, find_dependencies, verify_columns
 from anon_spark.columns import ROWS, quoted
 from anon_spark.config import LatticeJob, MstJob
 from anon_spark.errors import ConfigurationError
@@ -19,7 +19,7 @@ from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import lattice_of
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
-from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_keys
+from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.tables import require_columns
 from anon_spark.risk.uniqueness import Uniqueness
@@ -97,12 +97,13 @@ class RelationalPipeline:
 
     def hierarchies_of(self, source: DataFrame) -> dict[str, Hierarchy]:
         """The hierarchies as they apply to the source: rules completed, the null leaf where it has nulls to keep."""
-        return {entry.name: entry.hierarchy for entry in self._dictionaries(source)}
-
-    def _dictionaries(self, source: DataFrame) -> list[Dictionary]:
-        """The hierarchies as they apply to the source."""
         keyed = with_keys(source, self.hierarchies)
-        return dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
+        found = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
+        return {entry.name: entry.hierarchy for entry in found}
+
+    def audited_hierarchies(self, source: DataFrame) -> dict[str, Hierarchy]:
+        """The job's hierarchies, rules completed by the audit's own reading of the source."""
+        return completed(source, self.hierarchies, self.job.nulls)
 
     def _column_verdict(self, release: DataFrame) -> Verdict:
         columns = self.job.columns

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from anon_spark.audit import (
     RowAccount,
     Verdict,
+    completed,
     find_dependencies,
     verify_columns,
     verify_kkm,
@@ -23,6 +24,7 @@ from anon_spark.audit import (
     verify_transactions,
     verify_transactions_covered,
 )
+from anon_spark.audit.transactions import out_of_scope
 from anon_spark.columns import PREFIX, quoted
 from anon_spark.config import RelationalTransactionJob
 from anon_spark.errors import ConfigurationError, DataError
@@ -42,6 +44,7 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 from anon_spark.report import Section, relational_transaction_sections
 from anon_spark.risk import knowledge_attack
+from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
 from pipelines.set_valued import derived
 
@@ -178,6 +181,7 @@ class RelationalTransactionPipeline:
         # the order of rows is public, and must not lead to the draws
         return replace(self.anonymizer, key=derived(key, "draws"), progress=progress).fit(df, workspace)
 
+    @refusing
     def verify(
         self,
         source: DataFrame,
@@ -186,10 +190,12 @@ class RelationalTransactionPipeline:
         key: DataFrame,
         workspace: Workspace,
     ) -> tuple[list[Verdict], RowAccount]:
-        """Everything that must hold before a staged release is published."""
-        release = staged.select(*(F.col(quoted(name)) for name in self.published))
+        """Everything that must hold before a staged release is published; hierarchies are the job's."""
+        release = shown(staged, recoding.published)
+        columns = self._column_verdict(release)
+        require_whole(columns, release, self.job.columns.published)
         truthfulness, account = verify_transactions(
-            source, staged, linked=recoding.evidence()["linked"], **self._described(recoding.fitted_attributes)
+            source, staged, linked=recoding.evidence()["linked"], **self._described(self._audited_attributes(source))
         )
         claimed = {
             "suppressed": 0,
@@ -197,12 +203,12 @@ class RelationalTransactionPipeline:
             "dropped_unseen": recoding.records.dropped_unseen,
         }
         verdicts = [
-            self._column_verdict(release),
+            columns,
             self._promised(release),
             truthfulness,
             *(verify_one_row_each(source, person) for person in self._person),
             verify_rows(account, 0, claimed),
-            verify_order(staged, key, self.published),
+            verify_order(staged, key, recoding.published),
             *self._bound_verdict(recoding, release),
         ]
         return verdicts, account
@@ -212,7 +218,7 @@ class RelationalTransactionPipeline:
         columns = self._column_verdict(release)
         if set(self.published) - set(release.columns):
             return [columns]
-        attributes = {**self.attributes, **{entry.name: entry.hierarchy for entry in self._dictionaries(source)}}
+        attributes = self._audited_attributes(source)
         leaves = [] if self.item_hierarchy is None else self.item_hierarchy.keys  # a node is published as all its leaves
         vocabulary = [name for name in leaves if name not in self.job.columns.sensitive_names]
         covered, account = verify_transactions_covered(
@@ -325,6 +331,12 @@ class RelationalTransactionPipeline:
         passed = lost <= delta + ROUNDING
         return [Verdict(BOUND, passed, int(not passed), 1, f"{name} is {lost:.6f}, at most {delta} was asked for.")]
 
+    def _audited_attributes(self, source: DataFrame) -> dict[str, Hierarchy | Rule | FreeRange]:
+        """The job's hierarchies and ranges, rules completed by the audit's own reading of the source."""
+        attributes = self.attributes
+        dropped = out_of_scope(source, attributes, self.job.columns.transactions, self.job.nulls)
+        return {**attributes, **completed(source, self.hierarchies, self.job.nulls, dropped)}
+
     def _described(self, attributes: Mapping[str, Hierarchy | Rule | FreeRange]) -> dict[str, Any]:
         """What the columns of source and release are, as the audit takes it."""
         columns = self.job.columns
@@ -339,7 +351,7 @@ class RelationalTransactionPipeline:
         }
 
     def _dictionaries(self, source: DataFrame) -> list[Dictionary]:
-        """The hierarchies as they apply to the source: rules completed, the null leaf where it has nulls to keep."""
+        """The distinct values of the source by hierarchy."""
         if not self.hierarchies:
             return []
         keyed = with_keys(source, self.hierarchies)

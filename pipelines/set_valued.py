@@ -38,6 +38,7 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 from anon_spark.report import Section, set_valued_sections
 from anon_spark.risk import reconstruction, relink_attack
+from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
 
 LINK_ATTACK = "link attack"
@@ -134,18 +135,21 @@ class SetValuedPipeline:
             progress=progress,
         ).fit(df, workspace)
 
+    @refusing
     def verify(
         self, source: DataFrame, staged: DataFrame, recoding: SetValuedRecoding, key: DataFrame, workspace: Workspace
     ) -> tuple[list[Verdict], RowAccount]:
         """Everything that must hold before a staged release is published."""
         columns, degree = self.job.columns, self.job.degree
-        release = staged.select(*(F.col(quoted(name)) for name in self.published))
+        release = shown(staged, recoding.published)
+        column_verdict = self._column_verdict(release)
+        require_whole(column_verdict, release, columns.published)
         evidence = recoding.evidence()
         linked, edges = evidence["linked"], evidence["edges"]
         compatible, account = verify_nr_compat(source, release, columns.items, degree, columns.label, self.job.nulls)
         claimed = {"suppressed": 0, "dropped_nulls": recoding.records.dropped_nulls, "dropped_unseen": 0}
         verdicts = [
-            self._column_verdict(release),
+            column_verdict,
             verify_fields(release),
             self._linked_verdict(source, linked),
             verify_graph(linked, staged, edges, degree),
@@ -154,7 +158,7 @@ class SetValuedPipeline:
             compatible,
             *(verify_one_row_each(source, person) for person in self._person),
             verify_rows(account, 0, claimed),
-            verify_order(staged, key, self.published),
+            verify_order(staged, key, recoding.published),
             self._attack_verdict(staged, linked, recoding, workspace),
         ]
         return verdicts, account

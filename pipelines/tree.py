@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from anon_spark.audit import (
     RowAccount,
     Verdict,
+    completed_of_trees,
     find_dependencies,
     verify_columns,
     verify_kmn,
@@ -26,7 +27,7 @@ from anon_spark.columns import quoted
 from anon_spark.config import TreeJob
 from anon_spark.errors import ConfigurationError, did_you_mean
 from anon_spark.families.tree import TreeAnonymizer, TreeRecoding
-from anon_spark.families.tree.publication import NESTED
+from anon_spark.families.tree.publication import NESTED, PATHS
 from anon_spark.families.tree.records import check_table, found_hierarchies
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.metrics.path_dependence import rpd
@@ -38,6 +39,7 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section, tree_sections
 from anon_spark.risk import TreeKnowledge, tree_attack
+from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
 from pipelines.set_valued import derived
 
@@ -140,18 +142,22 @@ class TreePipeline:
     def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> TreeRecoding:
         return replace(self.anonymizer, key=key, progress=progress).fit(df, workspace)
 
+    @refusing
     def verify(
         self, source: DataFrame, staged: DataFrame, recoding: TreeRecoding, key: DataFrame, workspace: Workspace
     ) -> tuple[list[Verdict], RowAccount]:
-        """Everything that must hold before a staged release is published."""
-        release = staged.select(*(F.col(quoted(name)) for name in recoding.published))
+        """Everything that must hold before a staged release is published; hierarchies are the job's, records the source's."""
+        release = shown(staged, recoding.published)
+        columns = self._column_verdict(release, NESTED in recoding.published)
+        require_whole(columns, release, [PATHS, *self.job.columns.keep])
+        hierarchies = self._audited_hierarchies(source)
         truthfulness, account = verify_trees(
             source,
             staged,
             recoding.evidence()["linked"],
             cut=recoding.cut,
             disassociated=recoding.pairs,
-            **self._described(recoding.forest.hierarchies),
+            **self._described(hierarchies),
         )
         claimed = {
             "suppressed": 0,
@@ -159,8 +165,8 @@ class TreePipeline:
             "dropped_unseen": recoding.records.dropped_unseen,
         }
         verdicts = [
-            self._column_verdict(release, NESTED in recoding.published),
-            self._promised(release, recoding.forest),
+            columns,
+            self._promised(release, Forest.of(self.schema, hierarchies)),
             truthfulness,
             verify_rows(account, 0, claimed),
             verify_order(staged, key, recoding.published),
@@ -172,9 +178,7 @@ class TreePipeline:
         columns = self._column_verdict(release, NESTED in release.columns)
         if not columns.passed:
             return [columns]
-        roles = self.anonymizer.roles
-        found = found_hierarchies(source, roles, self.job.nulls, self.job.on_unseen)
-        hierarchies = {entry.name: entry.hierarchy for entry in found}
+        hierarchies = self._audited_hierarchies(source)
         covered, account = verify_trees_covered(source, release, **self._described(hierarchies))
         return [columns, self._promised(release, Forest.of(self.schema, hierarchies)), covered, verify_rows(account, 0, {})]
 
@@ -243,6 +247,10 @@ class TreePipeline:
         return verify_kmn(
             release, privacy.k, privacy.m, privacy.effective_n, privacy.l, self.schema.sensitive, negations
         )
+
+    def _audited_hierarchies(self, source: DataFrame) -> dict[str, Hierarchy]:
+        """The job's hierarchies, rules completed by the audit's own reading of the source."""
+        return completed_of_trees(source, self.schema, self.hierarchies, self.job.nulls, self.job.columns.person)
 
     def _described(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
         """What source and release are, as the audit takes it."""

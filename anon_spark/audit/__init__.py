@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from anon_spark.audit.accounting import RowAccount, verify_rows
 from anon_spark.audit.classes import published_classes
 from anon_spark.audit.compatibility import verify_nr_compat
+from anon_spark.audit.completion import completed, completed_of_trees
 from anon_spark.audit.dependencies import Dependency, find_dependencies
 from anon_spark.audit.hygiene import verify_columns, verify_metadata, verify_order
 from anon_spark.audit.itemset_support import verify_kkm, verify_klm
@@ -68,6 +69,8 @@ __all__ = [
     "RowAccount",
     "Verdict",
     "assignment_columns",
+    "completed",
+    "completed_of_trees",
     "find_dependencies",
     "published_classes",
     "verify",

@@ -31,10 +31,13 @@ class RowAccount:
         return self.source - self.published - self.suppressed - self.dropped_nulls - self.dropped_unseen
 
 
-def verify_rows(account: RowAccount, budget: int, claimed: Mapping[str, int]) -> Verdict:
+def verify_rows(
+    account: RowAccount, budget: int, claimed: Mapping[str, int], figures: Mapping[str, tuple[int, int]] | None = None
+) -> Verdict:
     """Whether the rows add up, the suppression stays within its budget, and the run's own figures are the audit's.
 
-    claimed: what the run says, under names of RowAccount's fields; a figure that is not claimed is not compared.
+    claimed: what the run says, under names of RowAccount's fields; a figure that is not claimed is not compared. figures:
+    others, under names of their own: what the run says, and what the audit counted.
     Guarantee: passed iff all three hold; policies' drops stand outside the budget. Cost: none, plain numbers.
     violations and checked count figures.
     """
@@ -52,9 +55,10 @@ def verify_rows(account: RowAccount, budget: int, claimed: Mapping[str, int]) ->
         faults.append(f"{-account.balance} rows are published that the source does not have.")
     if account.suppressed > budget:
         faults.append(f"{account.suppressed} rows are suppressed, the budget is {budget}.")
-    for name, value in claimed.items():
-        if found[name] != value:
-            faults.append(f"the run claims {name} = {value}, the audit counts {found[name]}.")
+    compared = {**{name: (value, found[name]) for name, value in claimed.items()}, **(figures or {})}
+    for name, (value, counted) in compared.items():
+        if counted != value:
+            faults.append(f"the run claims {name} = {value}, the audit counts {counted}.")
     passed = (
         f"{account.source} source rows = {account.published} published + {account.suppressed} suppressed (budget {budget})"
         f" + {account.dropped_nulls} dropped for nulls + {account.dropped_unseen} dropped for unseen values."
@@ -63,7 +67,7 @@ def verify_rows(account: RowAccount, budget: int, claimed: Mapping[str, int]) ->
         name="row accounting",
         passed=not faults,
         violations=len(faults),
-        checked=2 + len(claimed),
+        checked=2 + len(compared),
         detail=" ".join(faults) or passed,
         facts={**found, "budget": budget},
     )

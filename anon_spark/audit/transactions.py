@@ -262,6 +262,18 @@ def verify_transactions_covered(
     )
 
 
+def out_of_scope(source: DataFrame, relational: Mapping[str, object], transactions: Sequence[str], nulls: str) -> Column:
+    """Whether a policy drops a row of the source for its lists or for a number without hierarchy. No action."""
+    missing, faults = [F.isnull(quoted(name)) for name in transactions], [F.lit(False)]
+    for name, given in relational.items():
+        if isinstance(given, FreeRange):
+            number = F.col(quoted(name)).cast("double")
+            missing.append(F.isnull(number) | F.isnan(number))
+            if given.domain is not None:
+                faults.append(F.coalesce(~number.between(*given.domain), F.lit(False)))
+    return reduce(or_, [*faults, *(missing if nulls == "suppress" else [])])
+
+
 # -- records --------------------------------------------------------------------------------------------------------
 
 

@@ -50,15 +50,14 @@ def records_of(
     Cost: two broadcast joins per class at most, one shuffle of unfolded rows by record; no action.
     """
     places = [_Place.of(frame.schema, one) for one in schema]
-    marked = frame.select("*", record.alias(RECORD), hashed(frame, keep).alias(_MARK))
-    rows = _unfolded(marked, places)
-    rows = rows.withColumn(_HASH, hashed(rows, [*map(_raw, range(len(places))), *map(_there, range(len(places)))]))
+    rows = unfolded_values(frame, schema, record, keep)
+    rows = rows.withColumn(_HASH, hashed(rows, [*map(raw_column, range(len(places))), *map(there_column, range(len(places)))]))
     leaves, faults = [], []
     for rank, one in enumerate(schema):
         hierarchy, status = hierarchies[one.name], _status(rank)
-        rows = with_code(rows.withColumn(status, F.lit(KEPT)), _raw(rank), _raw(rank), status, hierarchy, 0)
-        there, found = F.col(_there(rank)), F.col(status)
-        leaf = F.when(found == NULL, F.lit(len(hierarchy.keys))).otherwise(F.coalesce(F.col(_raw(rank)), F.lit(UNKNOWN)))
+        rows = with_code(rows.withColumn(status, F.lit(KEPT)), raw_column(rank), raw_column(rank), status, hierarchy, 0)
+        there, found = F.col(there_column(rank)), F.col(status)
+        leaf = F.when(found == NULL, F.lit(len(hierarchy.keys))).otherwise(F.coalesce(F.col(raw_column(rank)), F.lit(UNKNOWN)))
         leaves.append(F.when(there, leaf).otherwise(F.lit(ABSENT)).cast("int"))
         faults.append(F.when(there, found).otherwise(F.lit(KEPT)))
     bits = reduce(lambda one, two: one.bitwiseOR(two), faults)
@@ -75,11 +74,17 @@ def records_of(
     )
 
 
-def _raw(rank: int) -> str:
+def unfolded_values(frame: DataFrame, schema: TreeSchema, record: Column, keep: Sequence[str] = ()) -> DataFrame:
+    """One row per innermost element: RECORD, a mark of kept values, and by rank of class its value and whether it is there."""
+    places = [_Place.of(frame.schema, one) for one in schema]
+    return _unfolded(frame.select("*", record.alias(RECORD), hashed(frame, keep).alias(_MARK)), places)
+
+
+def raw_column(rank: int) -> str:
     return private(f"raw_{rank}")
 
 
-def _there(rank: int) -> str:
+def there_column(rank: int) -> str:
     return private(f"there_{rank}")
 
 
@@ -143,7 +148,7 @@ def _unfolded(frame: DataFrame, places: Sequence[_Place]) -> DataFrame:
                 own, is_own = _value(way, place)
                 value = F.when(F.col(_WAY) == way, own.cast(_plain(place.kind))).otherwise(value)
                 there = F.when(F.col(_WAY) == way, is_own).otherwise(there)
-        columns += [value.alias(_raw(rank)), there.alias(_there(rank))]
+        columns += [value.alias(raw_column(rank)), there.alias(there_column(rank))]
     return frame.select(*columns)
 
 

@@ -8,14 +8,16 @@ value meets its leaf stand in one place, `Hierarchy.leaf_of`, and no value is ev
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -32,11 +34,17 @@ UNSEEN = -1
 POSITION = PREFIX + "position"
 TEXT = PREFIX + "text"
 THERE = PREFIX + "there"
+SCOPE = PREFIX + "scope"
+CODE = PREFIX + "scope_code_"
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The distinct keys of one column with the leaf of each (UNSEEN where the hierarchy knows none) and its rows."""
+    """The distinct keys of one column with the leaf of each (UNSEEN where the hierarchy knows none) and its rows.
+
+    A value that a rule would take, but that only rows have which a policy drops, is UNSEEN and not `strange`: the rule was
+    not completed with it, and nobody needs to be told.
+    """
 
     name: str
     hierarchy: Hierarchy
@@ -45,19 +53,21 @@ class Dictionary:
     leaves: NDArray[np.int32]
     rows: NDArray[np.int64]
     null_rows: int
+    # rows, but for those that a null drops, where the value itself is unknown; else 0
+    strange: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def unseen_values(self) -> int:
-        return int((self.leaves == UNSEEN).sum())
+        return int((self.strange > 0).sum())
 
     @property
     def unseen_rows(self) -> int:
-        return int(self.rows[self.leaves == UNSEEN].sum())
+        return int(self.strange.sum())
 
     @property
     def is_complete(self) -> bool:
         """Whether every row has a leaf, so that no policy drops one."""
-        return self.unseen_values == 0 and (self.null_rows == 0 or self.hierarchy.has_null)
+        return not (self.leaves == UNSEEN).any() and (self.null_rows == 0 or self.hierarchy.has_null)
 
     def rows_by_leaf(self) -> NDArray[np.int64]:
         """Rows of each leaf, the null leaf included; those without a leaf are left out."""
@@ -95,37 +105,74 @@ def dictionaries(
     numbers: Collection[str] = (),
     count: Column | None = None,
     present: Mapping[str, str] | None = None,
+    record: str | None = None,
 ) -> list[Dictionary]:
-    """Distinct keys of every quasi-identifier, looked up in its hierarchy; rules are built for the values seen.
+    """Distinct keys of every quasi-identifier, looked up in its hierarchy; rules are built for the values in scope.
 
-    A hierarchy gets its null leaf where the column has nulls and the policy keeps them. `numbers` names the columns of
-    `fractions`; `count` says how many rows a row of `keyed` stands for; `present` names, by quasi-identifier, the column that
-    says whether a row has such a value at all.
-    Cost: one job; as many rows on the driver as there are distinct values (at most MOST_VALUES in all).
+    A hierarchy gets its null leaf where the column has nulls in scope and the policy keeps them. `numbers` names the columns
+    of `fractions`; `count` says how many rows a row of `keyed` stands for; `present` names, by quasi-identifier, the column
+    that says whether a row has such a value at all; `record`, the column by which rows are one record, dropped as a whole.
+    Guarantee: what the policies drop, for a null or for a value that no hierarchy knows, completes no rule and adds no leaf.
+    Cost: one job; a second one where rows are dropped for unseen values and a rule, or null, is to be completed by the rest.
+    As many rows on the driver as there are distinct values (at most MOST_VALUES in all).
     """
     names = list(hierarchies)
-    texts = F.array(*(F.col(quoted(name)).cast("string") for name in names))
-    each = keyed.select(
-        F.posexplode(texts).alias(POSITION, TEXT),
-        (count if count is not None else F.lit(1)).alias(ROWS),
-        *([F.array(*(F.col(present[name]) for name in names)).alias(THERE)] if present else []),
-    )
-    values = (
-        (each.where(F.col(THERE)[F.col(POSITION)]) if present else each)
-        .groupBy(POSITION, TEXT)
-        .agg(F.sum(ROWS).alias(ROWS))
-    )
-    what = "Distinct values of the quasi-identifiers (round a column, or give it intervals with exact: false)"
-    table = collect_small(values, MOST_VALUES, what)
+    there = {name: F.col(present[name]) if present else F.lit(True) for name in names}
+    with_null = F.lit(False)
+    if nulls == "suppress":
+        holes = [there[name] & F.col(quoted(name)).isNull() for name in names]
+        with_null = _of_record(reduce(or_, holes), record)
+    rows = count if count is not None else F.lit(1)
+    table = _values(keyed, names, there, rows, ~with_null)
     if table.num_rows == 0:
         raise DataError("The input table is empty: there is nothing to release.", rows=0)
-    found: dict[int, list[tuple[str | None, int]]] = {position: [] for position in range(len(names))}
-    for position, text, rows in zip(*(table.column(index).to_pylist() for index in range(3)), strict=True):
-        found[position].append((text, rows))
-    return [
-        _dictionary(name, hierarchies[name], _parser(keyed, name, numbers), found[position], nulls)
-        for position, name in enumerate(names)
+    found = _by_position(table, len(names))
+    parsers = [_parser(keyed, name, numbers) for name in names]
+    entries = [
+        _dictionary(name, hierarchies[name], parse, own, nulls)
+        for name, parse, own in zip(names, parsers, found, strict=True)
     ]
+    completed = [
+        not isinstance(hierarchies[entry.name], Hierarchy) or entry.hierarchy.has_null for entry in entries
+    ]  # by what the rows hold
+    if not any(entry.unseen_values for entry in entries) or not any(completed):
+        return entries
+    codes = [f"{CODE}{position}" for position in range(len(names))]
+    coded = with_codes(keyed, entries, [0] * len(names), codes)
+    unknown = reduce(or_, (there[name] & F.col(code).isNull() for name, code in zip(names, codes, strict=True)))
+    in_scope = _by_position(_values(coded, names, there, rows, ~_of_record(unknown, record)), len(names))
+    return [
+        replace(_dictionary(entry.name, hierarchies[entry.name], parse, own, nulls), strange=entry.strange)
+        for entry, parse, own in zip(entries, parsers, in_scope, strict=True)
+    ]
+
+
+def _of_record(condition: Column, record: str | None) -> Column:
+    """Whether a condition holds for the row, or for any row of its record."""
+    return condition if record is None else F.max(condition).over(Window.partitionBy(record))
+
+
+def _values(
+    keyed: DataFrame, names: Sequence[str], there: Mapping[str, Column], rows: Column, in_scope: Column
+) -> pa.Table:
+    """Position, text, rows and rows in scope of every value. Cost: one job."""
+    texts = F.array(*(F.col(quoted(name)).cast("string") for name in names))
+    counted = keyed.select(
+        texts.alias(TEXT), F.array(*there.values()).alias(THERE), rows.alias(ROWS), F.when(in_scope, rows).alias(SCOPE)
+    )
+    each = counted.select(F.posexplode(TEXT).alias(POSITION, TEXT), THERE, ROWS, SCOPE)
+    sums = [F.sum(ROWS).alias(ROWS), F.coalesce(F.sum(SCOPE), F.lit(0)).alias(SCOPE)]
+    values = each.where(F.col(THERE)[F.col(POSITION)]).groupBy(POSITION, TEXT).agg(*sums)
+    what = "Distinct values of the quasi-identifiers (round a column, or give it intervals with exact: false)"
+    return collect_small(values, MOST_VALUES, what)
+
+
+def _by_position(table: pa.Table, count: int) -> list[list[tuple[str | None, int, int]]]:
+    """Texts with their rows and rows in scope, by quasi-identifier."""
+    found: list[list[tuple[str | None, int, int]]] = [[] for _ in range(count)]
+    for position, text, rows, scope in zip(*(table.column(index).to_pylist() for index in range(4)), strict=True):
+        found[position].append((text, rows, scope))
+    return found
 
 
 def with_codes(
@@ -210,30 +257,40 @@ def _dictionary(
     name: str,
     hierarchy: Hierarchy | Rule,
     parse: Callable[[str], Any],
-    found: list[tuple[str | None, int]],
+    found: list[tuple[str | None, int, int]],
     nulls: str,
 ) -> Dictionary:
-    known = sorted((text, rows) for text, rows in found if text is not None)
-    null_rows = sum(rows for text, rows in found if text is None)
+    """found: texts with their rows, and their rows in scope, which alone complete a rule and make a null leaf."""
+    known = sorted((text, rows, scope) for text, rows, scope in found if text is not None)
+    null_rows = sum(rows for text, rows, _ in found if text is None)
     if not isinstance(hierarchy, Hierarchy):
         if not known and null_rows:
             raise DataError(f"Column {name} holds nulls only: leave it out of the quasi-identifiers.", rows=null_rows)
-        hierarchy = hierarchy.build(text for text, _ in known)
-    values = [parse(text) for text, _ in known]
+        in_scope = [text for text, _, scope in known if scope]
+        if known and not in_scope:
+            raise DataError(
+                f"The policies for nulls and unseen values drop every row with a value of {name}: there is nothing to release.",
+                rows=0,
+            )
+        hierarchy = hierarchy.build(in_scope)
+    values = [parse(text) for text, _, _ in known]
     if hierarchy.bins is not None:
         leaves = [UNSEEN if index == OUTSIDE else index for index in values]
     else:
         leaves = [_leaf(hierarchy, value) for value in values]
-    if null_rows and nulls == "value":
+    if nulls == "value" and any(scope for text, _, scope in found if text is None):
         hierarchy = hierarchy.with_null()
+    scopes = np.array([scope for _, _, scope in known], dtype=np.int64)
+    codes = np.array(leaves, dtype=np.int32)
     return Dictionary(
         name,
         hierarchy,
         "bigint" if parse is int else "string",
-        values if parse is int else [text for text, _ in known],
-        np.array(leaves, dtype=np.int32),
-        np.array([rows for _, rows in known], dtype=np.int64),
+        values if parse is int else [text for text, _, _ in known],
+        codes,
+        np.array([rows for _, rows, _ in known], dtype=np.int64),
         null_rows,
+        np.where(codes == UNSEEN, scopes, 0),
     )
 
 

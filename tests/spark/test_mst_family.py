@@ -191,7 +191,7 @@ def test_a_run_publishes_what_the_audit_verified(town: Town, event_log: EventLog
 
     assert report.status == "published"
     assert [check.name for check in report.checks] == [
-        "columns", "5-anonymity", "distinct 2-diversity", "truthfulness", "row accounting", "row order",
+        "columns", "5-anonymity", "persons", "distinct 2-diversity", "truthfulness", "row accounting", "row order",
     ]  # fmt: skip
     assert all(check.passed for check in report.checks)
     release = town.release

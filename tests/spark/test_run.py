@@ -226,6 +226,7 @@ FAULTS = (  # each is told by the check that is there for it
     "columns: FAILED. 1 columns are identifiers: name.",
     "3-anonymity: FAILED. 1 of 3 classes have fewer than 3 rows (1 of 50 rows, smallest class 1).",
     "truthfulness: FAILED. 1 of 3 classes have no source row that recodes to them. 1 of 3 classes are published only in part.",
+    "row accounting: FAILED. the run claims classes = 2, the audit counts 3.",
     "row order: FAILED. ",
 )
 
@@ -242,16 +243,24 @@ def victim(published_once: PublishedTown, tmp_path_factory: pytest.TempPathFacto
 def test_failed_audit_publishes_nothing(
     victim: Town, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows, original = len(victim.runs), LatticeRecoding.staged
-    monkeypatch.setattr(LatticeRecoding, "staged", lambda self, df, key: faulty(original(self, df, key), df))
-    monkeypatch.setattr(LatticePipeline, "published", property(lambda self: ["city", "disease", "name"]))
+    rows, original, columns = len(victim.runs), LatticeRecoding.staged, ["city", "disease"]
+
+    def misled(self: LatticeRecoding, df: DataFrame, key: DataFrame) -> DataFrame:
+        found = faulty(original(self, df, key), df)
+        columns.append("name")
+        return found
+
+    monkeypatch.setattr(LatticeRecoding, "staged", misled)
+    for one in (LatticePipeline, LatticeRecoding):
+        monkeypatch.setattr(one, "published", property(lambda self: columns))
 
     code = main(["run", victim.job_file(**BARE), "--quiet"])
 
     assert code == 3
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
-    assert line.startswith("anon-spark: The audit refused the release, nothing was published. " + " ".join(FAULTS))
+    assert line.startswith("anon-spark: The audit refused the release, nothing was published. " + " ".join(FAULTS[:-1]))
+    assert FAULTS[-1] in line
     assert shown.out == ""
     assert victim.versions == 1
     (row,) = victim.runs[rows:]

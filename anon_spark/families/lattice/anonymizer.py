@@ -23,7 +23,7 @@ from anon_spark.metrics.glm import INT64_SAFE, GeneralLoss
 from anon_spark.metrics.loss import Loss
 from anon_spark.model.front import Point, nondominated
 from anon_spark.model.guarantee import KAnonymity
-from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable
 from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.model.parameters import require_words
 from anon_spark.model.progress import Progress
@@ -97,7 +97,7 @@ class LatticeAnonymizer:
         # 1. distinct tuples of leaf codes, with rows (and persons, and class values)
         frequencies = count_tuples(
             df,
-            self._hierarchies(),
+            as_rules(self.quasi_identifiers),
             workspace,
             nulls=self.nulls,
             on_unseen=self.on_unseen,
@@ -121,10 +121,7 @@ class LatticeAnonymizer:
         chosen = choose(self._choice(), front, scores, self.k)
         losses = general.per_attribute(scores.stats[chosen.node])
         return LatticeRecoding(
-            hierarchies={
-                name: fitted.rule if fitted.rule is not None else given
-                for (name, given), fitted in zip(self.quasi_identifiers.items(), frequencies.hierarchies, strict=True)
-            },
+            hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
             chosen=chosen,
             points=front,
             denominator=scores.loss.denominator,
@@ -161,13 +158,6 @@ class LatticeAnonymizer:
             warnings=ambiguity_warnings(dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))),
             fitted=Fitted(frequencies, counts, workspace) if keep_counts else None,
         )
-
-    def _hierarchies(self) -> dict[str, Hierarchy | Rule]:
-        """What a rule made stands for the rule: its domain, unlike a level table's, is not the values it was made of."""
-        return {
-            name: given.rule if isinstance(given, Hierarchy) and given.rule is not None else given
-            for name, given in self.quasi_identifiers.items()
-        }
 
     def _front(self, scores: Scores) -> list[Point]:
         if self.search == "exhaustive":

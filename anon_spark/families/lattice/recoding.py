@@ -10,7 +10,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import ORDER, PERSON, PREFIX, quoted
+from anon_spark.columns import ORDER, PREFIX, quoted
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.front import Point
 from anon_spark.model.hierarchy import Hierarchy, Rule
@@ -48,7 +48,7 @@ class LatticeRecoding(Recoding):
     person's data put together.
     """
 
-    hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table: without null leaf, rules completed
+    hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table, see `portable`; without null leaf
     chosen: Point
     points: Sequence[Point]
     denominator: int
@@ -110,11 +110,11 @@ class LatticeRecoding(Recoding):
         large = coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) >= self.k).select(*codes)
         words = self._words(found)
         classes = self._class_labels(large, words, [entry.hierarchy for entry in found])
-        released = self._numbered(coded, words).join(classes, word_names(words)).select(*self._published())
-        return without_metadata(released)
+        numbered = self._numbered(coded, words, self._unchanged)
+        return without_metadata(numbered.join(classes, word_names(words)).select(*self._published()))
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
-        """The release of the fitted table in its final order, with the private person column if persons are counted.
+        """The release of the fitted table in its final order.
 
         Rows of classes that stay are joined with the class's labels; rows of small classes find none. Where the classes
         can be broadcast, only a class's number travels through the shuffle and its labels are put back afterwards.
@@ -128,16 +128,14 @@ class LatticeRecoding(Recoding):
         classes = self.fitted.workspace.store(labels, "release-classes")
         if self.chosen.classes <= BROADCAST_CLASSES:
             classes = F.broadcast(classes)
-        rows = self._numbered(self._coded(with_keys(df, self.hierarchies, self._carried()), found), words)
+        rows = self._numbered(self._coded(with_keys(df, self.hierarchies, self._unchanged), found), words, self._unchanged)
         ordered = with_order(rows.join(classes, word_names(words)), key, self.published)
         if self.chosen.classes <= BROADCAST_CLASSES:
-            narrow = ordered.select(*word_names(words), *map(quoted, self._carried()), ORDER)
+            narrow = ordered.select(*word_names(words), *map(quoted, self._unchanged), ORDER)
             spread = narrow.repartition(ORDER).join(classes, word_names(words))  # Spark drops a sort before a join
         else:
             spread = ordered.repartition(ORDER)
-        released = spread.sortWithinPartitions(ORDER)
-        person = [F.col(quoted(self.person)).alias(PERSON)] if self.person is not None else []
-        return released.select(*self._published(), *person)
+        return spread.sortWithinPartitions(ORDER).select(*self._published())
 
     def recoded(self) -> dict[str, tuple[Hierarchy, int]]:
         """Quasi-identifier → (hierarchy, level) as fitted: what an audit recodes the source with."""
@@ -157,7 +155,7 @@ class LatticeRecoding(Recoding):
         }
 
     def content(self) -> dict[str, Any]:
-        """A hierarchy that a rule made is kept as the rule: its leaves were values of the table."""
+        """A hierarchy that a rule made is kept as the rule: its leaves and its first and last day were values of the table."""
         return {
             "hierarchies": {name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()},
             "rules": [name for name, hierarchy in self.hierarchies.items() if not isinstance(hierarchy, Hierarchy)],
@@ -192,8 +190,12 @@ class LatticeRecoding(Recoding):
             **{name: content[name] for name in same},
         )
 
+    @property
+    def _unchanged(self) -> list[str]:
+        return [*self.sensitive, *self.keep]
+
     def _carried(self) -> list[str]:
-        return [*self.sensitive, *self.keep, *([self.person] if self.person else [])]
+        return [*self._unchanged, *([self.person] if self.person else [])]
 
     def _published(self) -> list[Column]:
         return [F.col(quoted(name)) for name in self.published]
@@ -207,9 +209,9 @@ class LatticeRecoding(Recoding):
         cardinalities = [entry.hierarchy.cardinality(level) for entry, level in zip(found, self.node, strict=True)]
         return packed(code_columns(len(self.node)), cardinalities)
 
-    def _numbered(self, coded: DataFrame, words: Sequence[Column]) -> DataFrame:
+    def _numbered(self, coded: DataFrame, words: Sequence[Column], carried: Sequence[str]) -> DataFrame:
         """The columns that are carried over, and the number of the class."""
-        return coded.select(*named_words(words), *map(quoted, self._carried()))
+        return coded.select(*named_words(words), *map(quoted, carried))
 
     def _class_labels(self, large: DataFrame, words: Sequence[Column], hierarchies: Sequence[Hierarchy]) -> DataFrame:
         """The number and the labels of each class."""

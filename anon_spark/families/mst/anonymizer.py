@@ -9,15 +9,13 @@ from time import perf_counter
 from typing import Literal
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from anon_spark.columns import quoted
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.families.mst.assignment import Assignment, assign, sensitive_values
+from anon_spark.families.mst.assignment import Assignment, assign, counted_value, sensitive_values
 from anon_spark.families.mst.partition import Merge, Settings
 from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
-from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
+from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable, refuse_ambiguous
 from anon_spark.model.lattice import lattice_of
 from anon_spark.model.parameters import require_words
 from anon_spark.model.progress import Progress
@@ -83,9 +81,8 @@ class MstAnonymizer:
         started = perf_counter()
         self._tell(0, "distinct tuples")
         # 1. distinct tuples of leaf codes with their rows
-        frequencies = count_tuples(
-            df, self.quasi_identifiers, workspace, nulls=self.nulls, on_unseen=self.on_unseen
-        )
+        given = as_rules(self.quasi_identifiers)
+        frequencies = count_tuples(df, given, workspace, nulls=self.nulls, on_unseen=self.on_unseen)
         hierarchies = dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))
         refuse_ambiguous(hierarchies)
         lattice_of(frequencies.hierarchies)  # refuses more nodes than are walked
@@ -97,10 +94,7 @@ class MstAnonymizer:
         assignment = assign(frequencies, settings, workspace, self._values(df, frequencies), self.progress)
         self._tell(2, "tree, cut and merging")
         return MstRecoding(
-            hierarchies={
-                name: fitted.rule if fitted.rule is not None else given
-                for (name, given), fitted in zip(self.quasi_identifiers.items(), frequencies.hierarchies, strict=True)
-            },
+            hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
             k=self.k,
             l=self.l,
             sensitive=list(self.sensitive),
@@ -123,11 +117,11 @@ class MstAnonymizer:
         if self.l is None:
             return None
         codes = code_columns(len(frequencies.hierarchies))
-        keyed = with_keys(df, self.quasi_identifiers, self.sensitive)
+        keyed = with_keys(df, as_rules(self.quasi_identifiers), self.sensitive)
         coded = with_codes(keyed, frequencies.dictionaries, [0] * len(codes), codes)
         complete = coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
         for name in self.sensitive:
-            found = complete.select(F.col(quoted(name)).alias("value")).distinct().limit(self.l).count()
+            found = complete.select(counted_value(complete, name).alias("value")).distinct().limit(self.l).count()
             if found < self.l:
                 raise DataError(
                     f"Column {name} has {found} distinct values, l = {self.l} asks for more. Lower l.", values=found

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, ROWS, quoted
 from anon_spark.errors import DataError
@@ -74,6 +75,12 @@ def assign(
     return Assignment(stored, {**statistics, **merged, "seconds": seconds})
 
 
+def counted_value(frame: DataFrame, name: str) -> Column:
+    """A sensitive value as l counts it: null, which is a value, and NaN are one."""
+    value = F.col(quoted(name))
+    return F.when(~F.isnan(value), value) if isinstance(frame.schema[name].dataType, (T.FloatType, T.DoubleType)) else value
+
+
 def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence[str], most: int) -> DataFrame:
     """Per tuple and sensitive column up to `most` distinct values, as hashes.
 
@@ -81,7 +88,8 @@ def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence
     """
 
     def hashed(name: str) -> Column:
-        return F.pmod(F.xxhash64(F.isnull(quoted(name)), F.col(quoted(name))), F.lit(HASHES)).cast("int")
+        value = counted_value(coded, name)
+        return F.pmod(F.xxhash64(F.isnull(value), value), F.lit(HASHES)).cast("int")
 
     kept = [
         F.slice(F.array_sort(F.collect_set(hashed(name))), 1, most).alias(f"{VALUES}{position}")

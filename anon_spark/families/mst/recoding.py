@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.columns import LEAF, LEVEL, PERSON, PREFIX, ROWS, quoted
+from anon_spark.columns import LEAF, LEVEL, PREFIX, ROWS, quoted
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.families.mst.assignment import Assignment
+from anon_spark.families.mst.assignment import Assignment, counted_value
 from anon_spark.families.mst.covering import PublishedClasses, covering
-from anon_spark.families.mst.frames import SIZE, leaf_columns, level_columns
+from anon_spark.families.mst.frames import SIZE, VALUES, leaf_columns, level_columns
 from anon_spark.metrics.recoded import Recoded, summary
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes import Frequencies
@@ -49,14 +50,14 @@ class MstRecoding(Recoding):
 
     Guarantee: k-anonymity on the quasi-identifiers of the fitted table, and with `l` at least that many distinct values
     of every sensitive column in each class. A new batch joins the classes of the fitted one: a tuple takes the covering
-    class of least loss, others follow `on_unseen`, and rows of classes that have fewer than k rows in the batch are
-    suppressed; with `l`, only an audit can tell whether the batch keeps it. A recoding that was saved and loaded knows
-    classes only: also the fitted table is a new batch to it.
+    class of least loss, others follow `on_unseen`, and rows of classes that have fewer than k rows in the batch, or with `l`
+    fewer than l values of a sensitive column (null and NaN count as one), are suppressed. A recoding that was saved and
+    loaded knows classes only: also the fitted table is a new batch to it.
     Not covered: sensitive values that a whole class shares (without `l`), or that are likely in it; kept columns an
     attacker knows; several releases of one person's data put together.
     """
 
-    hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table: without null leaf, rules completed
+    hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table, see `portable`; without null leaf
     k: int
     l: int | None = None  # noqa: E741 - the literature's name
     sensitive: Sequence[str] = ()
@@ -101,8 +102,9 @@ class MstRecoding(Recoding):
     def transform(self, df: DataFrame) -> DataFrame:
         """The release of this or another table, e.g. next month's batch; tuples that no class covers raise, or are left out.
 
+        Guarantee: whatever the table, no class has fewer than k rows or, with `l`, fewer than l values of a sensitive column.
         Cost: one job for the distinct values, one for the tuples that are not covered; then, lazily, one for the
-        distinct tuples and one for the rows.
+        distinct tuples and one for the rows, with `l` one more for the values of each class.
         """
         require_columns(df, [*self.published, *([self.person] if self.person else [])])
         if self.person is not None:
@@ -122,7 +124,22 @@ class MstRecoding(Recoding):
         large = labelled.groupBy(*map(quoted, names)).agg(F.sum(ROWS).alias(SIZE)).where(F.col(SIZE) >= self.k)
         same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
         kept = labelled.alias("t").join(large.alias("c"), same, "left_semi")
-        return without_metadata(self._joined(rows, kept, found).select(*map(quoted, self.published)))
+        released = without_metadata(self._joined(rows, kept, found).select(*map(quoted, self.published)))
+        return released if self.l is None else self._diverse(released, self.l)
+
+    def _diverse(self, released: DataFrame, least: int) -> DataFrame:
+        """The rows of classes with enough values of every sensitive column. Cost: one shuffle of (class, value) pairs."""
+        names = list(self.hierarchies)
+        values = [counted_value(released, name).alias(f"{VALUES}{at}") for at, name in enumerate(self.sensitive)]
+        classes = released.select(*map(quoted, names), *values).groupBy(*map(quoted, names))
+        counts = [
+            (F.count_distinct(value) + F.max(F.isnull(value).cast("long"))).alias(value)
+            for value in (f"{VALUES}{at}" for at in range(len(values)))
+        ]
+        enough = reduce(and_, (F.col(f"{VALUES}{at}") >= least for at in range(len(values))))
+        diverse = classes.agg(*counts).where(enough)
+        same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
+        return released.alias("t").join(diverse.alias("c"), same, "left_semi")
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
         """The release of the fitted table in its final order. Cost: one pass over the rows, one or two shuffles."""
@@ -132,11 +149,9 @@ class MstRecoding(Recoding):
         labelled = self.fitted.workspace.store(self._labelled(self.fitted.assignment.frame), "release-tuples")
         if self.fitted.frequencies.tuples <= BROADCAST_TUPLES:
             labelled = F.broadcast(labelled)
-        person = [self.person] if self.person is not None else []
-        rows = self._coded(with_keys(df, self.hierarchies, [*self._carried(), *person]), found)
+        rows = self._coded(with_keys(df, self.hierarchies, self._carried()), found)
         released = self._joined(rows, labelled, found)
-        private = [F.col(quoted(name)).alias(PERSON) for name in person]
-        return shuffled(released.select(*map(quoted, self.published), *private), key, self.published)
+        return shuffled(released.select(*map(quoted, self.published)), key, self.published)
 
     def evidence(self) -> Mapping[str, DataFrame]:
         """The levels of every distinct tuple: for the audit, never published."""

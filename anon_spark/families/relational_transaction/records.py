@@ -123,7 +123,8 @@ def read_records(
         *(F.col(quoted(name)) for name in roles.named), *(F.col(quoted(name)).alias(raw) for name, raw in copies.items())
     )
     keyed = with_keys(plain, hierarchies, [*others, *copies.values()])
-    found = dictionaries(keyed, hierarchies, nulls, fractions(df, hierarchies)) if hierarchies else []
+    in_scope = keyed.where(~_dropped(roles, nulls, on_unseen))
+    found = dictionaries(in_scope, hierarchies, nulls, fractions(df, hierarchies)) if hierarchies else []
     if on_unseen == "error":
         refuse_unseen(found)
     leaves = [f"{VALUE}{order.index(name)}" for name in hierarchies]
@@ -134,10 +135,10 @@ def read_records(
         *(_number(name).alias(f"{VALUE}{order.index(name)}") for name in roles.numbers),
     )
     # 2. what the policies keep
-    counted = _counted(coded, roles, order)
+    counted = _counted(coded, roles, order, nulls)
     _refuse(counted, roles, nulls, on_unseen)
     attributes, position_of = _attributes(roles, {entry.name: entry.hierarchy for entry in found}, counted)
-    kept = coded.where(~_null(coded, roles, order) & ~_unseen(coded, roles, order))
+    kept = coded.where(~_null(coded, roles, order, nulls) & ~_unseen(coded, roles, order, nulls))
     # 3. items to numbers
     listed = kept.withColumn(ITEMS, combined(roles))
     universe, secrets = _universe(listed, roles)
@@ -203,26 +204,40 @@ def _missing(coded: DataFrame, name: str) -> Column:
     return F.isnull(value) | F.isnan(value) if is_float else F.isnull(value)
 
 
-def _null(coded: DataFrame, roles: Roles, order: Sequence[str]) -> Column:
-    """Whether a row has a null that no leaf stands for."""
+def _dropped(roles: Roles, nulls: str, on_unseen: str) -> Column:
+    """Whether a policy drops a row for its lists or its numbers, whatever its categories are."""
+    missing, outside = [F.isnull(quoted(name)) for name in roles.transactions], [F.lit(False)]
+    for name, given in roles.numbers.items():
+        missing.append(F.isnull(_number(name)))
+        outside.append(F.coalesce(~_number(name).between(*(given.domain or FINITE)), F.lit(False)))
+    faults = [*(missing if nulls == "suppress" else []), *(outside if on_unseen == "suppress" else [])]
+    return reduce(or_, faults, F.lit(False))
+
+
+def _null(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -> Column:
+    """Whether a row has a null that no leaf stands for, and that the policy does not keep."""
     numbers = [F.isnull(f"{VALUE}{order.index(name)}") for name in roles.numbers]
     lists = [F.isnull(quoted(name)) for name in roles.transactions]
     leaves = [_missing(coded, name) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
-    return reduce(or_, [*numbers, *lists, *leaves])
+    return reduce(or_, [*numbers, *lists, *(leaves if nulls == "suppress" else [])])
 
 
-def _unseen(coded: DataFrame, roles: Roles, order: Sequence[str]) -> Column:
-    """Whether a row has a value without leaf, or a number outside its domain; infinity is outside of every domain."""
-    leaves = [~_missing(coded, name) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
+def _unseen(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -> Column:
+    """Whether a row has a value without leaf, or a number outside its domain; infinity is outside of every domain.
+
+    Where nulls are kept, null has no leaf only if every row that has it is dropped for something else.
+    """
+    some = F.lit(nulls != "suppress")
+    leaves = [(some | ~_missing(coded, name)) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
     outside = [
         ~F.col(f"{VALUE}{order.index(name)}").between(*(given.domain or FINITE)) for name, given in roles.numbers.items()
     ]
     return reduce(or_, [F.coalesce(one, F.lit(False)) for one in (*leaves, *outside)], F.lit(False))
 
 
-def _counted(coded: DataFrame, roles: Roles, order: Sequence[str]) -> dict[str, Any]:
+def _counted(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -> dict[str, Any]:
     """What one look at the table tells. Cost: one job."""
-    null, unseen = _null(coded, roles, order), _unseen(coded, roles, order)
+    null, unseen = _null(coded, roles, order, nulls), _unseen(coded, roles, order, nulls)
     kept, items = ~null & ~unseen, combined(roles)
     sizes = reduce(add, [F.size(quoted(name)) for name in roles.transactions])
     found = coded.agg(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from anon_spark.families.tree.records import Records, Roles, check_table, read_r
 from anon_spark.families.tree.search import Seen, searched
 from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, WIDTH, Cost, Mode, Search, Settings
 from anon_spark.families.tree.tasks import counter_of
-from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
+from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable, refuse_ambiguous
 from anon_spark.model.parameters import require_numbers, require_words
 from anon_spark.model.progress import Progress
 from anon_spark.model.tree import Forest, TreeSchema
@@ -120,8 +120,9 @@ class TreeAnonymizer:
             )
         # 3. as published
         labels = partial(map, forest.published)
+        kept = portable({name: self.hierarchies[name] for name in forest.hierarchies}, forest.hierarchies.values())
         return TreeRecoding(
-            roles=self.roles,
+            roles=replace(self.roles, hierarchies=kept),
             settings=settings,
             cut=list(labels(seen.best.cut)),
             pairs=[(forest.published(upper), forest.published(lower)) for upper, lower in seen.best.pairs],
@@ -144,7 +145,7 @@ class TreeAnonymizer:
     @property
     def roles(self) -> Roles:
         """Which fields and columns are what."""
-        return Roles(self.schema, dict(self.hierarchies), list(self.keep), self.person)
+        return Roles(self.schema, as_rules(self.hierarchies), list(self.keep), self.person)
 
     @property
     def settings(self) -> Settings:

@@ -146,7 +146,7 @@ class TreeRecoding(Recoding):
         }
 
     def content(self) -> dict[str, Any]:
-        """A hierarchy that a rule made is kept as the rule: its leaves were values of the table."""
+        """A hierarchy that a rule made is kept as the rule: its leaves and its first and last day were values of the table."""
         roles = self.roles
         return {
             "schema": [asdict(one) for one in roles.schema],

@@ -108,8 +108,8 @@ def source_of(df: DataFrame, roles: Roles, workspace: Workspace) -> DataFrame:
 
 
 def found_hierarchies(df: DataFrame, roles: Roles, nulls: str, on_unseen: str) -> list[Dictionary]:
-    """The distinct values of each class, looked up: rules completed, the null leaf where nulls are kept. Cost: one job."""
-    linked = df.withColumn(LINK, F.lit(0))
+    """The distinct values of each class, looked up. Every row counts as a record of its own. Cost: two jobs at most."""
+    linked = df.withColumn(LINK, F.monotonically_increasing_id())
     places = places_of(linked.schema, roles.schema)
     return _dictionaries(unfolded(linked, roles.schema, places), roles.schema, places, roles, nulls, on_unseen)[1]
 
@@ -122,7 +122,7 @@ def _dictionaries(
     present = {one.name: f"{PRESENT}{rank}" for rank, one in enumerate(schema)}
     keyed = with_keys(flat, hierarchies, [LINK, *present.values()])
     numbers = [name for name, place in places.items() if isinstance(place.kind, T.FractionalType)]
-    found = dictionaries(keyed, hierarchies, nulls, numbers, present=present)
+    found = dictionaries(keyed, hierarchies, nulls, numbers, present=present, record=LINK)
     if on_unseen == "error":
         refuse_unseen(found)
     return keyed, found
@@ -141,7 +141,7 @@ def read_records(source: DataFrame, roles: Roles, nulls: str, on_unseen: str, ma
     coded = with_codes(keyed, found, [0] * len(found), codes)
     forest = Forest.of(roles.schema, {entry.name: entry.hierarchy for entry in found})
     # 2. one row per record: a list of chains of codes
-    chain = F.array(*(_code(one.name, codes[rank], f"{PRESENT}{rank}") for rank, one in enumerate(schema)))
+    chain = F.array(*(_code(one.name, codes[rank], f"{PRESENT}{rank}", nulls) for rank, one in enumerate(schema)))
     chains = coded.select(LINK, chain.alias(CHAINS)).groupBy(LINK).agg(F.collect_set(CHAINS).alias(CHAINS))
     built = chains.mapInArrow(_building(forest), f"{LINK} bigint, {LABELS} array<int>, {PARENTS} array<int>, {STATE} int")
     if roles.keep:
@@ -172,9 +172,12 @@ def trees_in(table: pa.Table) -> Trees:
     return Trees(offsets, labels, parents)
 
 
-def _code(name: str, code: str, present: str) -> Column:
-    """The leaf's code; ABSENT, NULL without a leaf for it, or UNSEEN."""
-    missing = F.when(F.col(quoted(name)).isNull(), NULL).otherwise(UNSEEN)
+def _code(name: str, code: str, present: str, nulls: str) -> Column:
+    """The leaf's code; ABSENT, NULL that is to be dropped, or UNSEEN.
+
+    Where nulls are kept, null has no leaf only if every record that has it is dropped for something else.
+    """
+    missing = F.when(F.col(quoted(name)).isNull() & F.lit(nulls == "suppress"), NULL).otherwise(UNSEEN)
     return F.when(F.col(present), F.coalesce(F.col(code), missing)).otherwise(ABSENT)
 
 

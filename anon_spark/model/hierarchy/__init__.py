@@ -6,7 +6,7 @@ Every leaf is `height` levels below the one root '*' (shallow leaves repeat a la
 
 from anon_spark.model.hierarchy.ambiguity import refuse_ambiguous
 from anon_spark.model.hierarchy.hierarchy import Hierarchy
-from anon_spark.model.hierarchy.rules import DateRule, MaskRule, Rule
+from anon_spark.model.hierarchy.rules import DateRule, MaskRule, Rule, as_rules, portable
 from anon_spark.model.hierarchy.values import BinGrid, calendar_day, canonical_number
 
 __all__ = [
@@ -15,7 +15,9 @@ __all__ = [
     "Hierarchy",
     "MaskRule",
     "Rule",
+    "as_rules",
     "calendar_day",
     "canonical_number",
+    "portable",
     "refuse_ambiguous",
 ]

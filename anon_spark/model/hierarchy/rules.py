@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
@@ -143,3 +143,21 @@ class DateRule(Rule):
 
     def to_dict(self) -> dict[str, Any]:
         return {"rule": "date", "units": list(self.units), "start": self.start, "stop": self.stop}
+
+
+def as_rules(given: Mapping[str, Hierarchy | Rule]) -> dict[str, Hierarchy | Rule]:
+    """Hierarchies; one that a rule made stands as the rule: its domain is not the values it was made of."""
+    return {name: one if isinstance(one, Rule) or one.rule is None else one.rule for name, one in given.items()}
+
+
+def portable(given: Mapping[str, Hierarchy | Rule], fitted: Iterable[Hierarchy]) -> dict[str, Hierarchy | Rule]:
+    """Hierarchies as they apply to any table and may be kept: no value of the fitted table is in them.
+
+    A mask has the length it was fitted with, on which its levels depend. Dates without a domain stay without one: levels and
+    labels do not depend on it, and its ends would tell of the first and last value, also of rows that were not published.
+    """
+    kept = as_rules(given)
+    return {
+        name: one.rule if one.rule is not None and isinstance(one.rule, MaskRule) else kept[name]
+        for name, one in zip(given, fitted, strict=True)
+    }

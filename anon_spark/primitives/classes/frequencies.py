@@ -76,7 +76,7 @@ def count_tuples(
     if all(dictionary.is_complete for dictionary in found):
         rows, dropped_nulls, dropped_unseen = int(found[0].rows.sum()) + found[0].null_rows, 0, 0
     else:
-        rows, dropped_nulls, dropped_unseen = _account(coded, names, codes)
+        rows, dropped_nulls, dropped_unseen = _account(coded, names, codes, nulls)
     if rows == 0:
         raise DataError("The policies for nulls and unseen values drop every row: there is nothing to release.", rows=0)
     kept = coded.where(_all_coded(codes))
@@ -115,12 +115,13 @@ def _all_coded(codes: Sequence[str]) -> Column:
     return condition
 
 
-def _account(coded: DataFrame, names: Sequence[str], codes: Sequence[str]) -> tuple[int, int, int]:
+def _account(coded: DataFrame, names: Sequence[str], codes: Sequence[str], nulls: str) -> tuple[int, int, int]:
     """Rows that stay, that a null drops, and that only an unseen value drops."""
     complete = _all_coded(codes)
     by_null = F.lit(False)
-    for name, code in zip(names, codes, strict=True):
-        by_null = by_null | (F.col(quoted(name)).isNull() & F.col(code).isNull())
+    if nulls == "suppress":  # else a null has no leaf only where all rows that have it are dropped for something else
+        for name, code in zip(names, codes, strict=True):
+            by_null = by_null | (F.col(quoted(name)).isNull() & F.col(code).isNull())
 
     def rows_where(condition: Column) -> Column:
         return F.coalesce(F.sum(F.when(condition, F.col(ROWS))), F.lit(0))
