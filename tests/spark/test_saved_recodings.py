@@ -30,7 +30,7 @@ POLICIES: dict[str, Any] = {"nulls": "suppress", "on_unseen": "suppress"}
 
 def rows() -> list[dict[str, Any]]:
     """Two towns; then a row whose class is too small, and rows that policies drop, with what nobody else has."""
-    plain = [
+    plain: list[dict[str, Any]] = [
         {
             "city": "Aldorf" if number % 2 else "Bexley",
             "zip": f"{13051 if number % 2 else 22040}",
@@ -38,7 +38,7 @@ def rows() -> list[dict[str, Any]]:
         }
         for number in range(24)
     ]
-    strange = [
+    strange: list[dict[str, Any]] = [
         {"city": "Aldorf", "zip": "99998", "born": "1888-08-08"},  # in scope, alone
         {"city": None, "zip": "CANARYZIP", "born": "1666-01-01"},  # dropped: a null
         {"city": "CANARYCITY", "zip": "CANARYZIPS", "born": "1777-01-01"},  # dropped: unseen
@@ -82,7 +82,7 @@ def test_rules_of_a_saved_lattice_are_completed_by_rows_in_scope(
     assert completed(table, HIERARCHIES, "suppress") == {name: one for name, (one, _) in fitted.recoded().items()}
     # also where nulls are kept: one that only a dropped row has is no value
     both = {name: HIERARCHIES[name] for name in ("zip", "city")}
-    kept = table.where("born = '1777-01-01' OR born LIKE '199%'").replace({"CANARYZIPS": None}, subset=["zip"])  # type: ignore[arg-type]
+    kept = table.where("born = '1777-01-01' OR born LIKE '199%'").replace({"CANARYZIPS": None}, subset=["zip"])
     again = LatticeAnonymizer(k=3, quasi_identifiers=both, on_unseen="suppress").fit(kept, workspace)
     assert again.fitted is not None and again.fitted.frequencies.dropped_unseen == 1
     assert not any(one.has_null for one, _ in again.recoded().values())
@@ -104,7 +104,7 @@ def test_a_saved_tree_holds_labels_of_the_release(table: DataFrame, workspace: W
     content = saved(fitted, tmp_path / "tree.json")
     shown = {(node["class"], node["value"]) for row in fitted.transform(records).collect() for path in row.paths for node in path}
     cut = set(map(tuple, content["cut"]))
-    assert shown <= cut and ("zip", "13051") in shown
+    assert shown <= cut and any(name == "zip" for name, _ in shown)
     # but for the days of the decade that is published: levels and units say which these are, no record does
     assert {value[:3] for name, value in cut - shown if name == "born"} == {"199"} and len({name for name, _ in cut - shown}) == 1
     assert content["hierarchies"]["zip"]["length"] == 5
@@ -115,10 +115,8 @@ def test_a_batch_keeps_l_by_suppression(spark: SparkSession, workspace: Workspac
     """Classes that are not diverse in the batch are left out, counted as the audit counts: null and NaN are one value."""
 
     def people(values: Mapping[str, list[float | None]]) -> DataFrame:
-        found = [{"city": city, "dose": dose, "ward": "A"} for city, doses in values.items() for dose in doses]
-        return spark.createDataFrame(pa.Table.from_pylist(found, schema=pa.schema(
-            [("city", pa.string()), ("dose", pa.float64()), ("ward", pa.string())]
-        )))  # fmt: skip
+        found = [(city, dose, "A") for city, doses in values.items() for dose in doses]
+        return spark.createDataFrame(found, "city string, dose double, ward string")
 
     first = people({"Aldorf": [1.0, 2.0, 3.0], "Bexley": [1.0, 2.0, None]})
     fitted = MstAnonymizer(k=3, l=2, quasi_identifiers={"city": CITIES}, sensitive=["dose"], keep=["ward"]).fit(first, workspace)
