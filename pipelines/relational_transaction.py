@@ -195,7 +195,12 @@ class RelationalTransactionPipeline:
         columns = self._column_verdict(release)
         require_whole(columns, release, self.job.columns.published)
         truthfulness, account = verify_transactions(
-            source, staged, linked=recoding.evidence()["linked"], **self._described(self._audited_attributes(source))
+            source,
+            staged,
+            linked=recoding.evidence()["linked"],
+            **self._described(self._audited_attributes(source)),
+            vocabulary=self._vocabulary,
+            nodes=self._item_nodes,
         )
         claimed = {
             "suppressed": 0,
@@ -219,10 +224,8 @@ class RelationalTransactionPipeline:
         if set(self.published) - set(release.columns):
             return [columns]
         attributes = self._audited_attributes(source)
-        leaves = [] if self.item_hierarchy is None else self.item_hierarchy.keys  # a node is published as all its leaves
-        vocabulary = [name for name in leaves if name not in self.job.columns.sensitive_names]
         covered, account = verify_transactions_covered(
-            source, release, **self._described(attributes), vocabulary=vocabulary
+            source, release, **self._described(attributes), vocabulary=self._vocabulary
         )
         persons = [verify_one_row_each(source, person) for person in self._person]
         return [columns, self._promised(release), covered, *persons, verify_rows(account, 0, {})]
@@ -330,6 +333,26 @@ class RelationalTransactionPipeline:
         lost = recoding.measured()["ncp" if name == "NCP" else "ul"]
         passed = lost <= delta + ROUNDING
         return [Verdict(BOUND, passed, int(not passed), 1, f"{name} is {lost:.6f}, at most {delta} was asked for.")]
+
+    @property
+    def _vocabulary(self) -> list[str]:
+        """Items that may be published although nobody has them: a node of the item hierarchy stands for all its leaves."""
+        leaves = [] if self.item_hierarchy is None else self.item_hierarchy.keys
+        return [name for name in leaves if name not in self.job.columns.sensitive_names]
+
+    @property
+    def _item_nodes(self) -> list[list[str]] | None:
+        """The nodes of the item hierarchy as they are published: all their leaves, sensitive ones aside."""
+        if self.item_hierarchy is None:
+            return None
+        hidden, nodes = self.job.columns.sensitive_names, set()
+        for row in self.item_hierarchy.codes:
+            below: dict[int, list[str]] = {}
+            for name, code in zip(self.item_hierarchy.keys, row.tolist(), strict=False):
+                if name not in hidden:
+                    below.setdefault(code, []).append(name)
+            nodes |= {tuple(sorted(names)) for names in below.values()}
+        return sorted(map(list, nodes))
 
     def _audited_attributes(self, source: DataFrame) -> dict[str, Hierarchy | Rule | FreeRange]:
         """The job's hierarchies and ranges, rules completed by the audit's own reading of the source."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -26,7 +26,7 @@ from anon_spark.audit import (
 )
 from anon_spark.audit.item_sets import item_set
 from anon_spark.audit.values import hashed
-from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, ROWS, UNCERTAIN, quoted
+from anon_spark.columns import BASE, BLOCK, CHOSEN, LINK, MAX_ERRORS, ROWS, SLOT, UNCERTAIN, quoted
 from anon_spark.config import SetValuedJob
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
@@ -42,6 +42,7 @@ from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
 
 LINK_ATTACK = "link attack"
+DRAWS_KEY = "draws"
 DRAWS, BLOCKS = 256, 4  # of the simulated link attack
 QUERIES = 100
 PRESENT, ABSENT = 1, 5  # items of a query of each type
@@ -50,9 +51,10 @@ QUERY_SEED = 1
 
 @dataclass(frozen=True)
 class SetValuedPipeline:
-    """The steps of one set_valued job."""
+    """The steps of one set_valued job. given: the key of the draws that the last fit was handed."""
 
     job: SetValuedJob
+    given: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def guarantee(self) -> NonreciprocalAnonymity | NonreciprocalDiversity:
@@ -119,6 +121,7 @@ class SetValuedPipeline:
 
     def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> SetValuedRecoding:
         job, own = self.job, self.job.set_valued
+        self.given[DRAWS_KEY] = derived(key, "draws")  # the order of rows is public, and must not lead to the draws
         return SetValuedAnonymizer(
             items=job.columns.items,
             k=job.privacy.k,
@@ -131,7 +134,7 @@ class SetValuedPipeline:
             graph=own.graph,
             truth=job.truth,
             block=own.block,
-            key=derived(key, "draws"),  # the order of rows is public, and must not lead to the draws
+            key=self.given[DRAWS_KEY],
             progress=progress,
         ).fit(df, workspace)
 
@@ -159,6 +162,7 @@ class SetValuedPipeline:
             *(verify_one_row_each(source, person) for person in self._person),
             verify_rows(account, 0, claimed),
             verify_order(staged, key, recoding.published),
+            self._draw_verdict(recoding, edges),
             self._attack_verdict(staged, linked, recoding, workspace),
         ]
         return verdicts, account
@@ -231,6 +235,25 @@ class SetValuedPipeline:
         )
         detail = f"the graph is about the {own} records of the source." if same else other
         return Verdict("records", same, 0 if same else max(1, abs(own - theirs)), own, detail)
+
+    def _draw_verdict(self, recoding: SetValuedRecoding, edges: DataFrame) -> Verdict:
+        """Whether the chosen edges are what the run's own secret draws, and not what another key does that somebody knows.
+
+        Guarantee: passed iff a draw with the key that the run handed to the fit gives every record the slot that was chosen.
+        Cost: one job, one walk in each block.
+        """
+        again = recoding.drawn_again([self.given.get(DRAWS_KEY, "")]).select(LINK, BLOCK, SLOT)
+        chosen = edges.where(CHOSEN).select(LINK, BLOCK, SLOT)
+        side = F.lit(1).alias("drawn"), F.lit(-1).alias("drawn")
+        both = again.select("*", side[0]).unionByName(chosen.select("*", side[1])).groupBy(LINK, BLOCK, SLOT)
+        found = both.agg(F.sum("drawn").alias("drawn")).agg(
+            F.count_if(F.col("drawn") != 0).alias("other"), F.count(F.lit(1)).alias("edges")
+        ).collect()[0]
+        passed = found["edges"] > 0 and found["other"] == 0
+        said = "the chosen edges are those that the run's key draws." if passed else (
+            f"{found['other']} edges are chosen by another key than the run's, or drawn and not chosen."
+        )  # fmt: skip
+        return Verdict("draw", passed, found["other"], found["edges"], said)
 
     def _attack_verdict(
         self, staged: DataFrame, linked: DataFrame, recoding: SetValuedRecoding, workspace: Workspace

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.audit.common_items import loose_rows
 from anon_spark.audit.item_sets import Ints, Lists, compiled, item_set, names_in, numbered, require_lists
 from anon_spark.audit.truthfulness import total
 from anon_spark.audit.values import exact, private, require_columns
@@ -29,8 +30,10 @@ Marks = NDArray[np.bool_]
 _EDGES, _PARTNERS, _PLACES, _ROUNDS = (private(name) for name in ("edges", "partners", "places", "rounds"))
 _FIRST, _LAST, _TAKEN, _SIDE = (private(name) for name in ("first", "last", "taken", "side"))
 _ITEMS, _CERTAIN, _LABEL, _SHOWN, _LABELS = (private(name) for name in ("items", "certain", "label", "shown", "labels"))
+_WRITTEN = "_written"
 _EDGE = [LINK, BLOCK, SLOT, ROUND, CHOSEN, PART]
 _EDGE_FAULTS = ("outside", "too_many", "missing")
+_ROW_FAULTS = ("loose",)
 
 
 def verify_fields(release: DataFrame) -> Verdict:
@@ -150,10 +153,13 @@ def verify_graph(linked: DataFrame, staged: DataFrame, edges: DataFrame, degree:
 
 
 def verify_compatible(linked: DataFrame, staged: DataFrame, edges: DataFrame, items: str) -> Verdict:
-    """Whether every edge joins a record and a row it may be: they differ in uncertain items only, in max_errors at most.
+    """Whether every edge joins a record and a row it may be, and rows say what their records have in common, no more or less.
 
     items: the column of `linked` with the item lists; an item counts once. Guarantee: passed iff there are edges and all
-    are compatible; an edge without its record or slot is not. violations and checked count edges.
+    are compatible (they differ in uncertain items only, in max_errors at most; an edge without its record or slot is not), and
+    of every row the base is the items that more than half of its records have, uncertain those that some have and others
+    not, and max_errors is the largest number of items in which one of them differs from the base. violations counts edges
+    and rows, checked counts edges.
     Cost: one job; the edges are shuffled once, records and rows twice and once; a task holds one block, and its time is
     edges × items of a row. One row reaches the driver.
     """
@@ -173,7 +179,7 @@ def verify_compatible(linked: DataFrame, staged: DataFrame, edges: DataFrame, it
         item_set(UNCERTAIN).alias(UNCERTAIN),
         F.coalesce(MAX_ERRORS, F.lit(-1)).cast("long").alias(MAX_ERRORS),
     ).withColumn(_CERTAIN, F.array_except(BASE, UNCERTAIN))
-    counts = (_EDGES, *_EDGE_FAULTS)
+    counts = (_EDGES, *_EDGE_FAULTS, *_ROW_FAULTS)
     found = (
         records.groupBy(_PLACES)
         .cogroup(rows.groupBy(_PLACES))
@@ -188,15 +194,17 @@ def verify_compatible(linked: DataFrame, staged: DataFrame, edges: DataFrame, it
         "missing": "have no record or no slot",
     }
     parts = [f"{found[name]} of {checked} edges {text}." for name, text in said.items() if found[name]]
+    if found["loose"]:
+        parts.append(f"{found['loose']} rows do not say just what their records have in common.")
     if not checked:
         parts = ["there are no edges."]
     return Verdict(
         name="compatibility",
         passed=not parts,
-        violations=sum(found[name] for name in _EDGE_FAULTS),
+        violations=sum(found[name] for name in (*_EDGE_FAULTS, *_ROW_FAULTS)),
         checked=checked,
         detail=" ".join(parts) or f"all {checked} edges join a record and a row it may be.",
-        facts={"edges": checked, **{name: found[name] for name in _EDGE_FAULTS}},
+        facts={"edges": checked, **{name: found[name] for name in (*_EDGE_FAULTS, *_ROW_FAULTS)}},
     )
 
 
@@ -217,8 +225,8 @@ def verify_labels(
     require_columns(linked, [LINK, sensitive], "linked records")
     require_columns(staged, [BLOCK, SLOT, sensitive], "staged release")
     require_columns(edges, [LINK, BLOCK, SLOT, CHOSEN], "edges")
-    own = linked.select(LINK, F.struct(exact(linked, sensitive).alias("value")).alias(_LABEL))
-    shown = staged.select(BLOCK, SLOT, F.struct(exact(staged, sensitive).alias("value")).alias(_SHOWN))
+    own = linked.select(LINK, *_label(linked, sensitive, _LABEL))
+    shown = staged.select(BLOCK, SLOT, *_label(staged, sensitive, _SHOWN))
     seen = (
         edges.join(shown, [BLOCK, SLOT], "left")
         .groupBy(LINK)
@@ -227,14 +235,15 @@ def verify_labels(
             F.count(_SHOWN).alias(_PARTNERS),
             F.size(F.collect_set(_SHOWN)).alias(_LABELS),
             F.count_if(CHOSEN).alias(_TAKEN),
-            F.max(F.when(F.col(CHOSEN), F.col(_SHOWN))).alias(_SHOWN),
+            *(F.max(F.when(F.col(CHOSEN), F.col(name))).alias(name) for name in (_SHOWN, _SHOWN + _WRITTEN)),
         )
     )
     compared = own.join(seen, LINK, "full")
     few = F.col(_LABELS) < F.greatest(F.col(_EDGES), F.lit(l)) if l is not None else F.lit(False)
     faults = {
         "unlinked": F.isnull(_LABEL) | F.isnull(_EDGES) | (F.col(_TAKEN) != 1) | (F.col(_PARTNERS) < F.col(_EDGES)),
-        "not_moved": ~F.col(_LABEL).eqNullSafe(F.col(_SHOWN)),
+        "not_moved": ~F.col(_LABEL).eqNullSafe(F.col(_SHOWN))
+        | ~F.col(_LABEL + _WRITTEN).eqNullSafe(F.col(_SHOWN + _WRITTEN)),
         "alike": F.coalesce(few, F.lit(True)),
     }
     known = {name: F.coalesce(fault, F.lit(True)) for name, fault in faults.items()}
@@ -264,6 +273,12 @@ def verify_labels(
 
 
 # -- steps ----------------------------------------------------------------------------------------------------------
+
+
+def _label(frame: DataFrame, sensitive: str, name: str) -> list[Column]:
+    """A sensitive value, and how it is written: -0.0 is not 0.0 to a reader, although they count as one."""
+    value = exact(frame, sensitive)
+    return [F.struct(value.alias("value")).alias(name), F.struct(value.cast("string").alias("text")).alias(name + _WRITTEN)]
 
 
 def _ends(table: DataFrame, edges: DataFrame, keys: list[str], partner: Column) -> DataFrame:
@@ -334,17 +349,13 @@ def _unfit(records: pa.Table, rows: pa.Table) -> pa.Table:
     row = order[at] if slots.size else np.full(wanted.size, -1)
     row = np.where(there & (slots[row] == wanted), row, -1) if slots.size else row
     names = names_in(records[_ITEMS], rows[BASE], rows[UNCERTAIN])
-    found = unfit_edges(
-        numbered(records[_ITEMS], names),
-        np.repeat(np.arange(sizes.size), sizes),
-        row.astype(np.int64),
-        numbered(rows[BASE], names),
-        numbered(rows[UNCERTAIN], names),
-        numbered(rows[_CERTAIN], names),
-        np.asarray(rows[MAX_ERRORS], dtype=np.int64),
-        len(names),
-    )
-    return pa.table({_EDGES: [wanted.size], **{name: [int(value)] for name, value in zip(_EDGE_FAULTS, found, strict=True)}})
+    own, record, row = numbered(records[_ITEMS], names), np.repeat(np.arange(sizes.size), sizes), row.astype(np.int64)
+    base, uncertain, certain = (numbered(rows[name], names) for name in (BASE, UNCERTAIN, _CERTAIN))
+    most = np.asarray(rows[MAX_ERRORS], dtype=np.int64)
+    found = unfit_edges(own, record, row, base, uncertain, certain, most, len(names))
+    counts = {name: [int(value)] for name, value in zip(_EDGE_FAULTS, found, strict=True)}
+    loose = loose_rows(own, record[row >= 0], row[row >= 0], base, uncertain, most, len(names))
+    return pa.table({_EDGES: [wanted.size], **counts, "loose": [loose]})
 
 
 @compiled

@@ -25,7 +25,7 @@ from anon_spark.audit.itemset_support import HI, LO, require_item_groups
 from anon_spark.audit.labels import Labels
 from anon_spark.audit.recode import KEPT, NULL, UNSEEN, with_code
 from anon_spark.audit.truthfulness import PUBLISHED, SOURCE, STATUS, check_recoding, said_of_types, total, with_scope
-from anon_spark.audit.values import exact, hashed, private, quoted, require_columns
+from anon_spark.audit.values import exact, hashed, private, quoted, require_columns, same
 from anon_spark.audit.verdict import Verdict
 from anon_spark.columns import LINK
 from anon_spark.errors import ConfigurationError
@@ -108,20 +108,26 @@ def verify_transactions(
     unchanged: Sequence[str],
     linked: DataFrame,
     nulls: Literal["value", "suppress"] = "value",
+    vocabulary: Sequence[str] = (),
+    nodes: Sequence[Sequence[str]] | None = None,
 ) -> tuple[Verdict, RowAccount]:
     """Whether every record of the source in scope has one published row, and all that the row says is true of it.
 
     relational: quasi-identifier → hierarchy, None or FreeRange for a number that is published as struct<lo,hi>;
     transactions: source columns; items, sensitive: published columns; sensitive_items: transaction column → its sensitive
     items, without the column's name; linked: LINK and the source's columns of every record; nulls: what the run did with a
-    null (NaN counts as null). Items of several columns are written `column.item`.
+    null (NaN counts as null); vocabulary: items, as they are published, that a generalized item may hold although no record
+    has them; nodes: the generalized items that an item hierarchy allows, or None. Items of several columns are written
+    `column.item`.
     Guarantee: passed iff there are records; `linked` has the source's rows in scope, as a multiset up to a 64-bit hash per
     row; every record has exactly one row; each label is its value's or above it, each number lies in its range, and the
     ends of a range are numbers of its class; each item that is not sensitive is in exactly one inner array, each inner array
-    has an item of the record; the sensitive list is the record's, and so are unchanged columns; no list has a null in it.
+    has an item of the record and, besides, only items of the source that are not sensitive, or of the vocabulary; it is one of
+    the nodes; the sensitive list is the record's, and so are unchanged columns; no list has a null in it.
     Rows that a policy drops (null; a value no hierarchy knows, a number outside its domain) are counted apart.
     violations counts records with a fault, links that occur more than once, (class, range) pairs with an end that nobody
-    has, lists with nulls, columns of another type, and one for records that are not the source's; checked counts records.
+    has, items and generalized items that may not be published, lists with nulls, columns of another type, and one for
+    records that are not the source's; checked counts records.
     Cost: two jobs; the source is scanned once, records and release twice and joined by LINK; two broadcast joins per
     hierarchy; one row reaches the driver.
     """
@@ -138,10 +144,12 @@ def verify_transactions(
     )
     of_rows = staged.agg(F.count(F.lit(1)).alias("published"), F.countDistinct(LINK).alias("shown_links"))
     kept = F.col(STATUS) == KEPT
-    of_source = _in_scope(_read(source, columns), columns, nulls).agg(
+    scoped = _in_scope(_read(source, columns), columns, nulls)
+    of_source = scoped.agg(
         *_source_totals(), F.coalesce(F.sum(F.when(kept, content)), F.lit(0)).alias("source_content")
     )
-    totals = of_source.crossJoin(of_records).crossJoin(of_rows).collect()[0]
+    of_items = _item_totals(scoped.where(kept), staged, columns, vocabulary).crossJoin(_strange_groups(staged, items, nodes))
+    totals = of_source.crossJoin(of_records).crossJoin(of_rows).crossJoin(of_items).collect()[0]
 
     faults = _faults(columns)
     sums = [_FAULTY, *faults, "loose"]
@@ -156,15 +164,17 @@ def verify_transactions(
 
     account = _account(totals)
     records = totals["records"]
-    same = totals["in_scope"] == records and totals["source_content"] == totals["content"]
+    alike = totals["in_scope"] == records and totals["source_content"] == totals["content"]
     counts = {
         **{name: found[name] for name in sums if name != _FAULTY},
         "repeated": totals["records"] - totals["links"] + totals["published"] - totals["shown_links"],
-        "holes": totals["holes"],
-        "other_records": 0 if same else 1,
+        **{name: totals[name] for name in ("holes", "unknown_items", "strange_groups")},
+        "other_records": 0 if alike else 1,
     }
     said = {
         **{name: f"{counts[name]} of {records} records {text}." for name, text in _FAULT_SAID.items()},
+        "unknown_items": f"{counts['unknown_items']} published items are none of the source, or sensitive.",
+        "strange_groups": f"{counts['strange_groups']} generalized items are no node of the item hierarchy.",
         "loose": f"{counts['loose']} ranges of classes end at a number that nobody in the class has.",
         "repeated": f"{counts['repeated']} links occur more than once, or are null.",
         "holes": f"{counts['holes']} rows of the source have a null among their items.",
@@ -174,7 +184,7 @@ def verify_transactions(
     parts = [*(said[name] for name, number in counts.items() if number), *said_of_types(other)]
     if not records:
         parts.append("there are no records.")
-    extra = ("loose", "repeated", "holes", "other_records")
+    extra = ("loose", "repeated", "holes", "unknown_items", "strange_groups", "other_records")
     return (
         Verdict(
             name="truthfulness",
@@ -410,7 +420,7 @@ def _faults(columns: _Columns) -> dict[str, Column]:
         "idle": [F.forall(_SHARED, lambda shared: shared > 0)],
         "sensitive": [F.col(_HIDDEN).eqNullSafe(F.col(_SENSITIVE))],
         "altered": [
-            F.col(_kept(at)).eqNullSafe(F.col(private(f"kept_shown_{at}"))) for at in range(len(columns.unchanged))
+            same(F.col(_kept(at)), F.col(private(f"kept_shown_{at}"))) for at in range(len(columns.unchanged))
         ],
     }
     faults = {
@@ -510,3 +520,13 @@ def _item_totals(scoped: DataFrame, release: DataFrame, columns: _Columns, vocab
         F.count_if(~there & ~allowed & (F.col(PUBLISHED) > 0)).alias("unknown_items"),
         F.count_if(F.col(PUBLISHED) < F.col(SOURCE)).alias("seldom"),
     )
+
+
+def _strange_groups(release: DataFrame, items: str, nodes: Sequence[Sequence[str]] | None) -> DataFrame:
+    """One row: how many different generalized items are none of the nodes."""
+    if nodes is None:
+        return release.sparkSession.createDataFrame(pa.table({"strange_groups": pa.array([0], pa.int64())}))
+    allowed = pa.table({_ITEM: pa.array([sorted(node) for node in nodes], pa.list_(pa.string()))})
+    groups = release.select(F.explode(exact(release, items)).alias(_ITEM)).distinct()
+    known = F.broadcast(release.sparkSession.createDataFrame(allowed))
+    return groups.join(known, _ITEM, "left_anti").agg(F.count(F.lit(1)).alias("strange_groups"))

@@ -103,8 +103,13 @@ class Images:
 
     def relations(self, pairs: Sequence[Relation]) -> Ints:
         """Pairs of labels as one number each, as in `shown_relations`; those with unknown labels cannot occur."""
-        upper, lower = (self.numbered([pair[at] for pair in pairs]) for at in (0, 1))
-        return (upper << self.width | lower)[(upper >= 0) & (lower >= 0)]
+        found = self.numbered_pairs(pairs)
+        return np.array([upper << self.width | lower for upper, lower in found], dtype=np.int64)
+
+    def numbered_pairs(self, pairs: Sequence[Relation]) -> list[tuple[int, int]]:
+        """Pairs of labels as pairs of numbers, in their order; those with unknown labels cannot occur."""
+        upper, lower = (self.numbered([pair[at] for pair in pairs]).tolist() for at in (0, 1))
+        return [(one, other) for one, other in zip(upper, lower, strict=True) if one >= 0 and other >= 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +153,69 @@ class Originals:
                 both = images.tells(above) & images.tells(below) & (above != below)
                 found.append(((self.record << images.width | above) << images.width | below)[both])
         return np.unique(np.concatenate(found))
+
+
+Way = tuple[int, ...]  # published numbers from the record down to a node
+
+
+def disassociated_ways(ways: set[Way], pairs: Sequence[tuple[int, int]]) -> set[Way]:
+    """The nodes of a tree, each by its way, after some relations were cut one after the other.
+
+    Cutting (a, b): wherever b stands below a, what is below b hangs below b's parent, and b stands beside a.
+    """
+    for upper, lower in pairs:
+        found = set()
+        for way in ways:
+            if lower in way and upper in way and way.index(upper) < way.index(lower):
+                at = way.index(lower)
+                way = way[:at] + way[at + 1 :] if at + 1 < len(way) else (*way[: way.index(upper)], lower)
+            found.add(way)
+        ways = found
+    return ways
+
+
+def other_structure(
+    nodes: Nodes, numbers: Ints, originals: Originals, images: Images, pairs: Sequence[tuple[int, int]]
+) -> Marks:
+    """Per record: whether its published paths are not just those of its tree under the cut, with some relations cut.
+
+    Cost: Python sees every tree, and works on each different one once.
+    """
+    found = np.zeros(len(nodes.empty), dtype=np.bool_)
+    if images.everything != NONE:
+        return found  # one label says nothing, and has no relation
+    chains = [np.flatnonzero(row).tolist() for row in images.on_chain]
+    published: list[set[Way]] = [set() for _ in found]
+    begins = np.flatnonzero(np.r_[True, nodes.path[1:] != nodes.path[:-1]]) if nodes.path.size else np.zeros(0, np.int64)
+    shown = numbers[nodes.label].tolist()
+    for low, high in zip(begins.tolist(), [*begins[1:].tolist(), len(shown)], strict=False):
+        published[int(nodes.record[low])].add(tuple(shown[low:high]))
+    known: dict[frozenset[Way], set[Way]] = {}
+    rows: list[set[Way]] = [set() for _ in found]
+    for owner, row in zip(originals.record.tolist(), originals.rows.tolist(), strict=True):
+        rows[owner].add(tuple(row))
+    for record, own in enumerate(rows):
+        content = frozenset(own)
+        if content not in known:
+            known[content] = _paths(disassociated_ways(_ways(content, chains), pairs))
+        found[record] = published[record] != known[content]
+    return found
+
+
+def _ways(rows: frozenset[Way], chains: Sequence[Sequence[int]]) -> set[Way]:
+    """The nodes of a record: of every value those above it and itself."""
+    return {
+        tuple(row[above] for above in chain if row[above] != NONE)
+        for row in rows
+        for rank, chain in enumerate(chains)
+        if row[rank] != NONE
+    }
+
+
+def _paths(ways: set[Way]) -> set[Way]:
+    """The ways to leaves."""
+    inner = {way[:-1] for way in ways}
+    return {way for way in ways if way not in inner}
 
 
 def shown_labels(nodes: Nodes, numbers: Ints, images: Images) -> Ints:

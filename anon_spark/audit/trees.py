@@ -16,12 +16,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.audit.accounting import RowAccount
-from anon_spark.audit.item_sets import Ints
 from anon_spark.audit.recode import KEPT, NULL, UNSEEN
 from anon_spark.audit.tree_images import (
     Images,
     Originals,
     Relation,
+    other_structure,
     shown_labels,
     shown_relations,
     strange_paths,
@@ -54,6 +54,7 @@ FAULTS = {
     "labels": "have labels that are not exactly what the cut makes of theirs",
     "paths": "have a path that is no part of one of theirs",
     "disassociated": "have a relation that was to be cut",
+    "structure": "have other paths than the cut and the relations to be cut leave",
     "malformed": "have paths that are not sorted, distinct and whole, or a class twice on one",
     "nested": "have nested values that do not say the same as their paths",
     "altered": "have other values in unchanged columns",
@@ -139,8 +140,9 @@ def verify_trees(
     Guarantee: passed iff there are records; `linked` has the source's records in scope, as a multiset up to a 64-bit hash
     per record that does not see the order of arrays and rows; every such record has exactly one row, and no other one has
     any; the labels of a row are exactly the images of the record's values; every published path is a part of the image of
-    one of its paths, so every relation is the image of a relation; no relation of `disassociated` is left; paths are well
-    formed; nested values say the same; unchanged columns hold the values of each of the record's rows (up to a 64-bit hash).
+    one of its paths, so every relation is the image of a relation; no relation of `disassociated` is left, and no other one is
+    missing: paths are those of the image after these were cut in their order; paths are well formed; nested values say the
+    same; unchanged columns hold the values of each of the record's rows (up to a 64-bit hash).
     Records with a null (under `suppress`) or a value no hierarchy knows are dropped as a whole and counted apart.
     violations counts records with a fault, links that occur more than once, columns of another type, and one for records that
     are not the source's; checked counts records. The row account counts records.
@@ -179,7 +181,7 @@ def verify_trees(
     )
     names = [FAULTY, *FAULTS, *sums]
     compared = joined.mapInArrow(
-        comparing(images, images.relations(disassociated), list(sums)), ", ".join(f"{name} long" for name in names)
+        comparing(images, images.numbered_pairs(disassociated), list(sums)), ", ".join(f"{name} long" for name in names)
     )
     all_sums = compared.agg(*(total(F.lit(True), F.col(name)).alias(name) for name in names))
     found = of_source.crossJoin(all_sums).collect()[0].asDict()
@@ -214,9 +216,10 @@ def verify_trees(
 
 
 def comparing(
-    images: Images, cut_off: Ints, added: Sequence[str] = ()
+    images: Images, pairs: Sequence[tuple[int, int]], added: Sequence[str] = ()
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Records with their rows, in Arrow → how many have each fault, and sums of some columns."""
+    cut_off = np.array([upper << images.width | lower for upper, lower in pairs], dtype=np.int64)
 
     def compare(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -237,6 +240,7 @@ def comparing(
             faults["paths"] |= strange_paths(nodes, numbers, originals, images) & both
             owner, relation = shown_relations(nodes, numbers, images)
             faults["disassociated"][owner[np.isin(relation, cut_off)]] = True
+            faults["structure"] |= other_structure(nodes, numbers, originals, images, pairs) & both
             faults["malformed"] |= np.logical_or.reduce(list(malformed(nodes).values())) & row
             faults["nested"] |= ~same_nested & row
             faults["altered"] |= ~same_kept & both

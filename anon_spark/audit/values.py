@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from anon_spark.columns import PREFIX
 from anon_spark.errors import ConfigurationError, did_you_mean
@@ -72,7 +82,7 @@ def hashed(frame: DataFrame, names: Sequence[str]) -> Column:
     """64-bit hash of some columns of a row.
 
     Guarantee: null is hashed as a value (xxhash64 alone skips it), so (null, x) and (x, null) differ. Arrays, structs
-    and maps are hashed through their text, nulls inside included.
+    and maps are hashed through their text, nulls inside included. -0.0 is not 0.0: a reader tells them apart.
     """
     parts: list[Column] = []
     for name in names:
@@ -82,4 +92,11 @@ def hashed(frame: DataFrame, names: Sequence[str]) -> Column:
             parts.append(F.to_json(F.struct(value.alias("v")), _AS_TEXT))
         else:
             parts.append(value)
+        if isinstance(frame.schema[name].dataType, (FloatType, DoubleType)):
+            parts.append(F.when(value == 0, value.cast("string")))
     return F.xxhash64(*parts) if parts else F.lit(0).cast("long")
+
+
+def same(one: Column, other: Column) -> Column:
+    """Whether two values are the same to a reader: equal, null with null, and written alike (-0.0 is not 0.0)."""
+    return one.eqNullSafe(other) & one.cast("string").eqNullSafe(other.cast("string"))

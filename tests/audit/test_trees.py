@@ -80,7 +80,7 @@ def faults(patient: Row, told: Any, cut: Sequence[Any] = CUT, pairs: Sequence[An
             trees.SHOWN: pa.array([told], ward.PATHS),
         }
     )  # fmt: skip
-    (found,) = trees.comparing(images, images.relations(pairs))([batch])
+    (found,) = trees.comparing(images, images.numbered_pairs(pairs))([batch])
     sums = {name: numbers[0] for name, numbers in found.to_pydict().items()}
     kinds = {name for name, number in sums.items() if number} - {trees.FAULTY}
     assert sums[trees.FAULTY] == bool(kinds)

@@ -148,11 +148,13 @@ def test_two_columns_in_a_hierarchy(town: Town, capsys: pytest.CaptureFixture[st
 def test_checks_refuse_their_faults(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = town.copied(tmp_path / "town")
     staged, evidence = RelationalTransactionRecoding.staged, RelationalTransactionRecoding.evidence
+    names = ["age", "income", "city", "goods", "goods_sensitive", "weight"]
 
     def faulty(self: RelationalTransactionRecoding, df: DataFrame, key: DataFrame) -> DataFrame:
         """A row is lost, one shows an item alone, there is an identifier, rows are in an order of ours."""
         found = staged(self, df, key).where(F.col(LINK) != 7)
         alone = F.array(F.array(F.lit(WARES[0])), F.array(F.lit(WARES[1])))
+        names.append("name")
         return (
             found.withColumn("goods", F.when(F.col(LINK) == 8, alone).otherwise(F.col("goods")))
             .withColumn("name", F.lit("x"))
@@ -167,8 +169,8 @@ def test_checks_refuse_their_faults(town: Town, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(RelationalTransactionRecoding, "staged", faulty)
     monkeypatch.setattr(RelationalTransactionRecoding, "evidence", misled)
-    names = ["age", "income", "city", "goods", "goods_sensitive", "weight", "name"]
-    monkeypatch.setattr(RelationalTransactionPipeline, "published", property(lambda self: names))
+    for one in (RelationalTransactionPipeline, RelationalTransactionRecoding):
+        monkeypatch.setattr(one, "published", property(lambda self: names))
     honest = RelationalTransactionRecoding.measured
     monkeypatch.setattr(RelationalTransactionRecoding, "measured", lambda self: honest(self) | {"ncp": 0.61})
     with pytest.raises(GuaranteeViolated) as caught:

@@ -136,7 +136,7 @@ class RelationalTransactionAnonymizer:
         self._tell(0)
         order = key_frame(df.sparkSession, key)
         records = read_records(df, self.roles, self.nulls, self.on_unseen, order, workspace)
-        catalogue = catalogue_of(records.universe, records.secrets, self.item_hierarchy)
+        catalogue = catalogue_of(records.universe, sorted(self.roles.hidden), self.item_hierarchy)
         read_at = perf_counter()
         # 2. clusters within the bound
         assigned, found = self._assigned(records, catalogue, key, workspace)

@@ -94,8 +94,11 @@ def _relational(attributes: Attributes, at: int, level: int, position: int, colu
     if hierarchy is not None and leaf_at is not None:
         label = hierarchy.labels[level][hierarchy.codes[level, leaf_at[position]]]
         return pa.array([label] * len(column), pa.string())
-    ends = pc.min_max(column)
-    bounds = [pa.array([ends["min" if name == "lo" else "max"].as_py()] * len(column), column.type) for name in ("lo", "hi")]
+    ends: Any = pc.min_max(column)
+    ends = ends.as_py()
+    if pa.types.is_floating(column.type):
+        ends = {name: end + 0.0 for name, end in ends.items()}  # -0.0 would be seen, and is no other number
+    bounds = [pa.array([ends[name]] * len(column), column.type) for name in ("min", "max")]
     return pa.StructArray.from_arrays(bounds, names=["lo", "hi"])
 
 

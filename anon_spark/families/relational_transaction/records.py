@@ -102,6 +102,11 @@ class Roles:
     def hierarchies(self) -> dict[str, Hierarchy | Rule]:
         return {name: given for name, given in self.attributes.items() if not isinstance(given, FreeRange)}
 
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The sensitive items, whether they occur or not."""
+        return frozenset(self.item(column, name) for column, items in self.sensitive_items.items() for name in items)
+
     def item(self, column: str, name: str) -> str:
         """An item as it is known where several columns are one."""
         return f"{column}.{name}" if len(self.transactions) > 1 else name
@@ -307,8 +312,7 @@ def _universe(listed: DataFrame, roles: Roles) -> tuple[list[str], list[str]]:
     """All items by code point, those that are sensitive apart. Cost: one job; at most MOST_ITEMS reach the driver."""
     found = listed.select(F.explode(ITEMS).alias("item")).distinct()
     names = sorted(map(str, collect_small(found, MOST_ITEMS, "Distinct items").column(0).to_pylist()))
-    hidden = {roles.item(column, name) for column, items in roles.sensitive_items.items() for name in items}
-    return [name for name in names if name not in hidden], [name for name in names if name in hidden]
+    return [name for name in names if name not in roles.hidden], [name for name in names if name in roles.hidden]
 
 
 def _numbering(
