@@ -201,11 +201,16 @@ def test_every_edge_is_compared(spark: SparkSession) -> None:
     item = next(f"i{item}" for item in range(8) if f"i{item}" not in staged[sure][1])
     flipped = replace(HONEST, staged=changed(staged, sure, c0=sorted(set(staged[sure][0]) ^ {item})))
     found = verify_compatible(*flipped.frames(spark), ITEMS)
-    assert found.violations == found.facts["outside"] == brute_force(flipped) == (K if staged[sure][4] < 2 else found.violations)
+    assert found.facts["outside"] == brute_force(flipped) == (K if staged[sure][4] < 2 else found.facts["outside"])
+    assert found.facts["loose"] == 1 and found.violations == found.facts["outside"] + 1  # the row itself is another one
 
     tight = replace(HONEST, staged=changed(staged, 0, c2=staged[0][2] - 1))
     found = verify_compatible(*tight.frames(spark), ITEMS)
-    assert found.violations == found.facts["too_many"] == brute_force(tight) > 0
+    assert found.facts["too_many"] == brute_force(tight) > 0 and found.violations == found.facts["too_many"] + 1
+    room = next(at for at, row in enumerate(staged) if row[2] < len(row[1]))
+    for said in ({"c2": staged[room][2] + 1}, {"c1": sorted([*staged[room][1], "i99"])}):  # true, and less than is known
+        found = verify_compatible(*replace(HONEST, staged=changed(staged, room, **said)).frames(spark), ITEMS)
+        assert found.violations == found.facts["loose"] == 1
 
     longer = replace(HONEST, linked=changed(HONEST.linked, 0, c1=[*HONEST.linked[0][1] * 2, "i99"]))  # unknown; twice is once
     assert verify_compatible(*longer.frames(spark), ITEMS).facts["outside"] == brute_force(longer) == K

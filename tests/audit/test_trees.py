@@ -65,6 +65,7 @@ LIES: list[tuple[set[str], Any]] = [
     ({"malformed"}, [*FIRST, [WELL]]),
     ({"malformed", "paths"}, [[GASTRITIS], [LUNG, H2], [H1, MEDICINE], [MEDICINE], [WELL], [WELL]]),  # upside down
     ({"paths"}, [[GASTRITIS], [H1, MEDICINE], [H2, LUNG, MEDICINE, WELL]]),  # nothing is above a status
+    ({"structure"}, [[GASTRITIS], [H1, MEDICINE], [H2], [LUNG, MEDICINE], [WELL]]),  # true, and nobody cut that
     ({"labels", "malformed"}, None),
     ({"labels", "malformed"}, []),
 ]
@@ -84,7 +85,7 @@ def faults(patient: Row, told: Any, cut: Sequence[Any] = CUT, pairs: Sequence[An
     sums = {name: numbers[0] for name, numbers in found.to_pydict().items()}
     kinds = {name for name, number in sums.items() if number} - {trees.FAULTY}
     assert sums[trees.FAULTY] == bool(kinds)
-    return kinds
+    return kinds - {"structure"} or kinds  # which goes along with most others
 
 
 @pytest.mark.parametrize("at", range(len(LIES)))
@@ -174,7 +175,7 @@ def test_faults_of_rows_and_links(spark: SparkSession) -> None:
     linked = ward.linked(spark, PATIENTS, list(range(8)))
     found, account = replace(HONEST, source=other, staged=told).linked_verdict(spark, linked=linked)
     assert counted(found) == {
-        "unlinked": 1, "labels": 2, "paths": 2, "altered": 4, "repeated": 1, "other_records": 1
+        "unlinked": 1, "labels": 2, "paths": 2, "structure": 2, "altered": 4, "repeated": 1, "other_records": 1
     }  # fmt: skip
     assert found.violations == 5 + 1 + 1 and account.balance == 0 and "their content differs" in found.detail
     with pytest.raises(GuaranteeViolated, match="records") as raised:
