@@ -9,14 +9,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
+from anon_spark.columns import ORDER
 from anon_spark.errors import GuaranteeViolated
-from anon_spark.primitives.ordering import key_frame, shuffled
+from anon_spark.primitives.ordering import key_frame, shuffled, with_order
 from anon_spark.primitives.rounds import Workspace
 from pipelines.preparation import Preparation, prepare
 from pipelines.run import require_all, run
@@ -61,6 +66,10 @@ class Gate:
 
     def rows(self) -> list[Record]:
         """The honest rows, to be tampered with, in an order that every run gives them."""
+        return copy.deepcopy(self._rows)
+
+    @cached_property
+    def _rows(self) -> list[Record]:
         return sorted((row.asDict(recursive=True) for row in self.staged.collect()), key=repr)
 
     def failed(self, attempt: Attempt) -> list[str]:
@@ -79,15 +88,16 @@ class Gate:
 
     def _staged(self, attempt: Attempt, recoding: Any, key: DataFrame) -> DataFrame:
         assert attempt.rows is not None
-        schema = self.staged.schema
+        schema = copy.deepcopy(self.staged.schema)
         for name, kind in attempt.columns.items():
-            schema = copy.deepcopy(schema).add(name, kind)
+            schema = schema.add(name, kind)
         names = [name for name in schema.names if not attempt.rows or name in attempt.rows[0]]
-        kept = [schema[name] for name in names]
-        values = [tuple(row[name] for name in names) for row in attempt.rows]
-        frame = self.town.spark.createDataFrame(values, type(schema)(kept)).coalesce(1)
+        arrow = to_arrow_schema(StructType([schema[name] for name in names]))
+        table = pa.Table.from_pylist(list(attempt.rows), schema=arrow)
+        frame = self.town.spark.createDataFrame(table).coalesce(1)
         if attempt.ordered:
-            frame = shuffled(frame, key, [name for name in recoding.published if name in names])
+            frame = with_order(frame, key, [name for name in recoding.published if name in names])
+            frame = frame.sortWithinPartitions(ORDER).drop(ORDER)
         return self.workspace.store(frame, "tampered")
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 CITIES = {"Aldorf": "North", "Bexley": "North", "Carden": "South", "Dunmore": "South"}
 ILLNESS = ("flu", "gripp\u00e9", None, "gout")
+ZIPS = ("13050", "13051", "13052", "22040", "22041", "22042", "31007", "45001")
 DOSES = (0.0, 1.5, 0.1, 7.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, nextafter
+from typing import Any
 from unicodedata import normalize
 
 import pytest
@@ -15,14 +16,18 @@ from anon_spark.families.lattice.recoding import Fitted
 from anon_spark.model.hierarchy import Hierarchy
 from tests.spark.town import Town
 from tests.tamper.gate import Attempt, Faults, Gate, lying, one_changed, refused_by_a_run, without_a_row
-from tests.tamper.people import CITIES, JOB, people
+from tests.tamper.people import CITIES, JOB, ZIPS, people
 
 
 @pytest.fixture(scope="module")
 def gate(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     folder = tmp_path_factory.mktemp("tamper-lattice")
     town = Town.founded(spark, folder / "town", people())
-    asked = {"privacy": {"k": 3, "suppression": 0.4}, "lattice": {"choose": {"node": [1, 3]}}, "columns__person": "person_id"}
+    asked: dict[str, Any] = {"privacy": {"k": 3, "suppression": 0.4}, "lattice": {"choose": {"node": [1, 3]}}}
+    asked["columns__person"] = "person_id"
+    zips = [f"{zip_};" + ";".join(zip_[: 5 - stars] + "*" * stars for stars in range(1, 5)) + ";*" for zip_ in ZIPS]
+    (town.folder / "hierarchies" / "zip.csv").write_text("\n".join(zips) + "\n", encoding="utf-8")
+    asked["columns__quasi_identifiers__zip"] = {"levels": "hierarchies/zip.csv"}  # a mask is in the gate of mst
     made = Gate.of(town, str(folder / "gate"), **JOB | asked)
     yield made
     made.workspace.close()
