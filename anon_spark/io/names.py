@@ -22,8 +22,8 @@ def require_publishable(source: DataFrame, published: Sequence[str]) -> None:
             unfit += [f"{field.name}: {inner}" for inner in _unfit(field.dataType)]
     if unfit:
         raise ConfigurationError(
-            f"Names that a Delta table cannot have: {'; '.join(map(quoted, unfit))}. Spaces, tabs, line breaks and , ; {{ }} ( ) = "
-            "are not allowed in the name of a published column or of a field inside it, nor two fields that differ in case "
+            f"Names that a Delta table cannot have: {'; '.join(map(quoted, unfit))}. Spaces, tabs, line breaks and , ; {{ }} ( ) "
+            "= are not allowed in the name of a published column or of a field inside it, nor two fields that differ in case "
             "only. Rename them, in a view for instance, and read that.",
             names=unfit,
         )

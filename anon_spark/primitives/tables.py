@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import PERSON, ROWS, is_reserved, quoted
+from anon_spark.columns import PERSONS, ROWS, is_reserved, quoted
 from anon_spark.errors import ConfigurationError, DataError, did_you_mean
 
 
@@ -25,8 +25,8 @@ def require_columns(df: DataFrame, names: Sequence[str]) -> None:
 def refuse_several_rows(df: DataFrame, person: str) -> None:
     """Raise unless every person has one row: several rows of one person are no crowd. Cost: one shuffle of the persons."""
     who = F.col(quoted(person))
-    counted = df.groupBy(who.alias(PERSON)).agg(F.count(F.lit(1)).alias(ROWS))
-    found = counted.agg(F.count_if(F.col(PERSON).isNull() | (F.col(ROWS) > 1))).collect()[0][0]
+    counted = df.groupBy(who.alias(PERSONS)).agg(F.count(F.lit(1)).alias(ROWS))
+    found = counted.agg(F.count_if(F.col(PERSONS).isNull() | (F.col(ROWS) > 1))).collect()[0][0]
     if found:
         raise DataError(
             f"columns.person {person}: {found:,} persons have several rows, or rows have no person. Combine each person's "

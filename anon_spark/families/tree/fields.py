@@ -57,8 +57,8 @@ def _place(table: T.StructType, one: TreeClass) -> Place:
             rest = ".".join(one.steps[depth:])
             if any("." in name and f"{rest}.".startswith(f"{name}.") for name in kind.names):
                 raise ConfigurationError(
-                    f"columns.tree.{one.name}: field {step} not found. A dot goes one field deeper: a column or field with a dot in "
-                    "its name cannot be given. Rename it, in a view for instance."
+                    f"columns.tree.{one.name}: field {step} not found. A dot goes one field deeper: a column or field with a dot "
+                    "in its name cannot be given. Rename it, in a view for instance."
                 )
             raise ConfigurationError(f"columns.tree.{one.name}: field {step} not found.{did_you_mean(step, kind.names)}")
         kind = kind[step].dataType
