@@ -6,10 +6,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.anon-spark-ready
 PYTEST_ARGS ?=
+SPARKS ?= 4.0 4.1 4.2
+PYTHONS ?= python3.11 python3.12 python3.13
 # two processes, each with one Spark session; a file's tests stay together and share its fixtures
 PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint pytest setup clean
+.PHONY: demo test lint pytest matrix setup clean
 
 demo: $(READY)
 	@$(BIN)/anon-spark demo
@@ -24,6 +26,10 @@ lint: $(READY)
 pytest: $(READY)
 	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
+# the Spark part of the suite on other versions: make matrix SPARKS="4.0 4.2" PYTHONS="python3.11 python3.13"
+matrix:
+	$(PYTHON) -m jobs.matrix --sparks "$(SPARKS)" --pythons "$(PYTHONS)"
+
 setup: $(READY)
 
 $(READY): pyproject.toml
@@ -32,10 +38,10 @@ $(READY): pyproject.toml
 	  exit 2; }
 	@test -x $(BIN)/python || { echo "Creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing anon-spark and what it needs into $(VENV), once"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,dev]'
 	@$(BIN)/python -m jobs.setup
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) .matrix build dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from anon_spark.errors import ConfigurationError
@@ -14,6 +14,7 @@ EXTENSIONS = "spark.sql.extensions"
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "spark.sql.catalog.spark_catalog"
 CATALOG_CLASS = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+RELEASE = "4.4.0"  # of Delta Lake, where delta-spark is not installed to name one: the one that was tested
 JARS = "spark.jars"
 PACKAGES = "spark.jars.packages"
 
@@ -49,7 +50,7 @@ def jar_folder() -> Path:
 
 def coordinate() -> str:
     """Maven coordinate of the Delta Lake built for the installed Spark."""
-    return f"io.delta:delta-spark_{spark_line()}_2.13:{version('delta-spark')}"
+    return f"io.delta:delta-spark_{spark_line()}_2.13:{_installed('delta-spark') or RELEASE}"
 
 
 def main_jar() -> str:
@@ -60,7 +61,18 @@ def main_jar() -> str:
 
 def spark_line() -> str:
     """Major and minor version of the installed Spark: "4.1"."""
-    match = re.match(r"\d+\.\d+", version("pyspark"))
+    match = re.match(r"\d+\.\d+", _installed("pyspark") or "")
     if match is None:
-        raise ConfigurationError("The version of the installed pyspark cannot be read. Install pyspark again.")
+        raise ConfigurationError(
+            "No Spark is installed here, or its version cannot be read. On a machine without Spark: "
+            "pip install 'anon-spark[local]'. On a platform, use the session that it gives."
+        )
     return match[0]
+
+
+def _installed(package: str) -> str | None:
+    """The version of an installed package; a platform's own Spark and Delta are no packages."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
+import pyspark
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -233,8 +234,14 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
 
 
 def versions() -> dict[str, str]:
-    """Versions of what made the release."""
-    return {name: version(name) for name in ("anon-spark", "pyspark", "delta-spark")}
+    """Versions of what made the release, as far as they are told: a platform has a Spark and a Delta of its own."""
+    found = {}
+    for name, otherwise in (("anon-spark", "not installed"), ("pyspark", pyspark.__version__), ("delta-spark", "")):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = otherwise
+    return {name: text for name, text in found.items() if text}
 
 
 def _row(prepared: Preparation, report: RunReport, content: str | None) -> RunRow:

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.audit.values import private, quoted
+from anon_spark.engine import small_frame
 from anon_spark.model.hierarchy import Hierarchy
 
 LONG = 2**62  # what a packed key stays below
@@ -89,7 +90,7 @@ class Labels:
 
 def _joined(frame: DataFrame, key: Column, table: Mapping[str, Any], appended: Mapping[str, Column]) -> DataFrame:
     """Append what a broadcast look-up table says of a key. One row in, one row out."""
-    known = F.broadcast(frame.sparkSession.createDataFrame(pa.table(dict(table))))
+    known = F.broadcast(small_frame(frame.sparkSession, pa.table(dict(table))))
     kept = [F.col(quoted(name)) for name in frame.columns]
     found = frame.join(known, key == F.col(_KEY), "left")
     return found.select(*kept, *(value.alias(name) for name, value in appended.items()))

@@ -42,11 +42,13 @@ from anon_spark.audit.truthfulness import (
 from anon_spark.audit.values import private, quoted, require_columns
 from anon_spark.audit.verdict import Verdict
 from anon_spark.columns import LEAF, LEVEL, ROWS
+from anon_spark.engine import setting
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.checks import ambiguous_labels
 
 MOST_VECTORS = 2_000  # level vectors of a standing release that are checked for coverage
+SOME_TASKS = 64  # where the session does not say how many: a platform may choose by itself
 MOST_BROADCAST = 1_000_000  # classes that are sent to the tuples instead of shuffling the tuples
 
 LOST = 4  # status of a tuple in scope without an assignment that can be followed
@@ -373,9 +375,9 @@ def _covered(
     if sampled:
         vectors = vectors.orderBy(F.xxhash64(_LEVELS), F.col(_LEVELS)).limit(MOST_VECTORS)
         classes = classes.join(F.broadcast(vectors), _LEVELS, "left_semi")
-    zero, partitions = F.lit(0).cast("long"), tuples.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    zero, partitions = F.lit(0).cast("long"), setting(tuples.sparkSession, "spark.sql.shuffle.partitions", "")
     below = tuples.where(F.col(STATUS) == KEPT).groupBy(*leaves).agg(F.sum(SOURCE).alias(_COVERING))
-    below = below.repartition(int(partitions or 1))  # few rows that become many: Spark would put them into one task
+    below = below.repartition(int(partitions) if partitions.isdecimal() else SOME_TASKS)  # few rows that become many
     for at, own in enumerate(labels):
         below = own.with_numbers(below, leaves[at], _path(at))
     numbers = [F.get(F.col(_path(at)), F.get(F.col(_LEVELS), F.lit(at))) for at in range(len(labels))]

@@ -18,6 +18,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, Num
 
 from anon_spark.audit.spelling import BEYOND, FLOOR, day_text, floor_of, number_text, plain_text
 from anon_spark.audit.values import private
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 
@@ -122,7 +123,7 @@ def _lookup(
     same = F.col(_WANTED) == F.col(_KEY)
     if pa.types.is_string(kind):  # the coalesce keeps Spark from making the text a second join key
         same = (F.xxhash64(_WANTED) == F.xxhash64(_KEY)) & F.coalesce(same, F.lit(False))
-    leaves = F.broadcast(frame.sparkSession.createDataFrame(table))
+    leaves = F.broadcast(small_frame(frame.sparkSession, table))
     return frame.withColumn(_WANTED, key).join(leaves, same, "left").select(*kept)
 
 
@@ -139,7 +140,7 @@ def _bin(frame: DataFrame, value: Column, kind: DataType, hierarchy: Hierarchy) 
             _LAST: pa.array([grid.count - 1], pa.int64()),
         }
     )
-    frame = frame.crossJoin(F.broadcast(frame.sparkSession.createDataFrame(borders)))
+    frame = frame.crossJoin(F.broadcast(small_frame(frame.sparkSession, borders)))
     frame = frame.withColumn(_NUMERIC, floor_of(number_text(value, kind)))
     floor, stop = F.col(_NUMERIC)[FLOOR], F.col(_STOP)
     # borders have no more digits than the floor: a number is at or above one when its floor is

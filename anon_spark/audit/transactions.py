@@ -28,6 +28,7 @@ from anon_spark.audit.truthfulness import PUBLISHED, SOURCE, STATUS, check_recod
 from anon_spark.audit.values import exact, hashed, private, quoted, require_columns, same
 from anon_spark.audit.verdict import Verdict
 from anon_spark.columns import LINK
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
@@ -317,7 +318,7 @@ def _read(frame: DataFrame, columns: _Columns, others: Sequence[str] = ()) -> Da
     )
     values = [_raw(at) for at in range(len(columns.relational))]
     unchanged = [_kept(at) for at in range(len(columns.unchanged))]
-    known = F.broadcast(frame.sparkSession.createDataFrame(pa.table(table)))
+    known = F.broadcast(small_frame(frame.sparkSession, pa.table(table)))
     several = len(lists) > 1
 
     def together(parts: Sequence[Column]) -> Column:
@@ -504,7 +505,7 @@ def _class_totals(scoped: DataFrame, release: DataFrame, columns: _Columns, null
 def _item_totals(scoped: DataFrame, release: DataFrame, columns: _Columns, vocabulary: Sequence[str]) -> DataFrame:
     """One row: items of the source, published items that may not be, items held by too few rows."""
     held = F.array_distinct(F.flatten(F.filter(exact(release, columns.items), F.isnotnull)))
-    words = release.sparkSession.createDataFrame(pa.table({_ITEM: pa.array(list(vocabulary), pa.string())}))
+    words = small_frame(release.sparkSession, pa.table({_ITEM: pa.array(list(vocabulary), pa.string())}))
     listed = {
         SOURCE: scoped.select(F.explode(_OWN).alias(_ITEM)),
         PUBLISHED: release.select(F.explode(held).alias(_ITEM)),
@@ -525,8 +526,8 @@ def _item_totals(scoped: DataFrame, release: DataFrame, columns: _Columns, vocab
 def _strange_groups(release: DataFrame, items: str, nodes: Sequence[Sequence[str]] | None) -> DataFrame:
     """One row: how many different generalized items are none of the nodes."""
     if nodes is None:
-        return release.sparkSession.createDataFrame(pa.table({"strange_groups": pa.array([0], pa.int64())}))
+        return small_frame(release.sparkSession, pa.table({"strange_groups": pa.array([0], pa.int64())}))
     allowed = pa.table({_ITEM: pa.array([sorted(node) for node in nodes], pa.list_(pa.string()))})
     groups = release.select(F.explode(exact(release, items)).alias(_ITEM)).distinct()
-    known = F.broadcast(release.sparkSession.createDataFrame(allowed))
+    known = F.broadcast(small_frame(release.sparkSession, allowed))
     return groups.join(known, _ITEM, "left_anti").agg(F.count(F.lit(1)).alias("strange_groups"))

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.config import is_path
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.causes import is_conflict
 from anon_spark.io.tables import history, require_free, sql_name
@@ -91,7 +92,7 @@ def begin_run_log(spark: SparkSession, table: str) -> None:
 def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
     """Append one row in one commit; where others write at the same moment, again. Cost: a commit."""
     content = {name: json.dumps(getattr(row, name)) for name in ("accounting", "metrics", "findings")}
-    frame = spark.createDataFrame(pa.Table.from_pylist([{**row.__dict__, **content}], schema=SCHEMA)).coalesce(1)
+    frame = small_frame(spark, pa.Table.from_pylist([{**row.__dict__, **content}], schema=SCHEMA)).coalesce(1)
     writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")  # logs of older versions
     _retried(lambda: writer.save(table) if is_path(table) else writer.saveAsTable(sql_name(table)))
 

@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS, is_reserved, quoted
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.metrics.query_error import distinct, pieces, places, presence
 from anon_spark.model.hierarchy import Hierarchy
@@ -84,8 +85,8 @@ def draw_workload(
     """
     keyed = _keyed(source, relational, items)
     names = [name for name in keyed.columns if name != _ITEMS]
-    apart = source.sparkSession.createDataFrame(
-        pa.table({_SENSITIVE: pa.array([sorted(sensitive)], pa.list_(pa.string()))})
+    apart = small_frame(
+        source.sparkSession, pa.table({_SENSITIVE: pa.array([sorted(sensitive)], pa.list_(pa.string()))})
     )
     shown = F.sort_array(F.array_except(F.array_compact(_ITEMS), _SENSITIVE)).alias(_ITEMS)
     content = keyed.crossJoin(F.broadcast(apart)).select(*names, shown).groupBy(*names, _ITEMS)

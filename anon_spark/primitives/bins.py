@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, quoted
+from anon_spark.engine import small_frame
 from anon_spark.model.hierarchy import BinGrid
 from anon_spark.model.hierarchy.values import BORDER_DIGITS, MAX_DIGITS, NUMBER
 
@@ -48,7 +49,7 @@ def _border_frame(spark: SparkSession, grids: Mapping[str, BinGrid]) -> DataFram
         for at, grid in enumerate(grids.values())
         for part in ("start", "stop", "width")
     }
-    return spark.createDataFrame(pa.table(borders))
+    return small_frame(spark, pa.table(borders))
 
 
 def _scaled(border: Decimal) -> Decimal:

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, ROWS, quoted
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.model.hierarchy import DateRule, Hierarchy, Rule
 from anon_spark.primitives.bins import OUTSIDE, WHOLE, with_bins
@@ -211,7 +212,7 @@ def with_labels(
     for hierarchy, level, code, name in zip(hierarchies, levels, codes, names, strict=True):
         labels = hierarchy.labels[level]
         table = pa.table({TEXT: pa.array(range(len(labels)), pa.int32()), name: pa.array(labels, pa.string())})
-        frame = coded.sparkSession.createDataFrame(table)
+        frame = small_frame(coded.sparkSession, table)
         labelled = labelled.join(F.broadcast(frame), F.col(code) == F.col(TEXT), "left").drop(TEXT)
     return labelled
 
@@ -224,7 +225,7 @@ def _code_frame(spark: SparkSession, dictionary: Dictionary, level: int, code: s
         TEXT: pa.array([dictionary.keys[index] for index in seen], key_type),
         code: pa.array(dictionary.hierarchy.codes[level][dictionary.leaves[seen]], pa.int32()),
     }
-    return spark.createDataFrame(pa.table(columns))
+    return small_frame(spark, pa.table(columns))
 
 
 def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:

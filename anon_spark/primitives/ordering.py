@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import KEY, ORDER, quoted
+from anon_spark.engine import small_frame
 
 
 def key_frame(spark: SparkSession, key: str) -> DataFrame:
     """The run key as one row to be joined in: a literal would stand in the event log."""
-    return spark.createDataFrame(pa.table({KEY: [key]}))
+    return small_frame(spark, pa.table({KEY: [key]}))
 
 
 def shuffled(release: DataFrame, key: DataFrame, published: Sequence[str]) -> DataFrame:

@@ -15,6 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from anon_spark.engine import runs_here
 from anon_spark.errors import ConfigurationError, LimitExceeded
 from anon_spark.primitives.plain import bare_schema, without_metadata
 from anon_spark.primitives.stores import PRIVATE, Store, private_folder, remains, sweep, user_root
@@ -123,7 +124,7 @@ def sweep_work(spark: SparkSession, root: str | None) -> tuple[int, list[str]]:
 
 
 def _is_local(spark: SparkSession) -> bool:
-    return (spark.conf.get("spark.master", "") or "").startswith("local")
+    return runs_here(spark)
 
 
 def _temporary_root(spark: SparkSession) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from anon_spark.columns import LINK, PREFIX
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import TreeSchema
@@ -232,7 +233,7 @@ def _originals(
 ) -> dict[int, Original]:
     """The records with these links as they were."""
     columns = list(dict.fromkeys(one.steps[0] for one in schema))
-    wanted = linked.sparkSession.createDataFrame(pa.table({LINK: pa.array(sorted(links), pa.int64())}))
+    wanted = small_frame(linked.sparkSession, pa.table({LINK: pa.array(sorted(links), pa.int64())}))
     rows = linked.select(LINK, *(cell(linked, name).alias(name) for name in columns)).join(F.broadcast(wanted), LINK, "left_semi")
     found: dict[int, list[dict[str, Any]]] = {}
     for row in rows.collect():

@@ -10,12 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from anon_spark.samples.baskets import baskets
-from anon_spark.samples.census import census, census_hierarchies
-from anon_spark.samples.orders import order_hierarchies, orders
-from anon_spark.samples.patients import patients
 from jobs.cluster import Cluster, Submitted, standalone_cluster
-from pipelines.demo import write_level_tables
+from tests.e2e.families import founded
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 800
@@ -24,90 +20,13 @@ INTERPRETED = {  # compiling queries that run once is most of the work; the firs
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-JOB = """\
-anon_spark: 1
-family: lattice
-input: {table: ./census}
-columns:
-  identifiers: [name, person_id]
-  quasi_identifiers:
-    age: {intervals: {from: 17, to: 90, widths: [12, 48]}}
-    marital: {levels: hierarchies/marital.csv}
-  sensitive: [disease]
-  keep: [weight]
-privacy: {k: 10, suppression: 0.01}
-work: ./work
-output: {table: ./release, runs: ./runs, report: census.html}
-"""
-
-LOCAL = (  # the same table, recoded locally, published beside it
-    JOB.replace("family: lattice", "family: mst")
-    .replace("{k: 10, suppression: 0.01}", "{k: 10}")
-    .replace("./work", "./local_work")
-    .replace("./release, runs: ./runs, report: census.html", "./local, runs: ./local_runs, report: local.html")
-)
-
-BASKETS = """\
-anon_spark: 1
-family: set_valued
-input: {table: ./baskets}
-columns: {person: person_id, items: items, sensitive: [religion]}
-privacy: {l: 3}
-work: ./basket_work
-output: {table: ./basket_release, runs: ./basket_runs, report: baskets.html}
-"""
-
-PATIENTS = """\
-anon_spark: 1
-family: relational_transaction
-input: {table: ./patients}
-columns:
-  person: person_id
-  quasi_identifiers: {birth_year: {}, income: {domain: [0, 200000]}}
-  transactions: [diagnoses]
-  sensitive_items: {diagnoses: ["042", "295", "303"]}
-privacy: {k: 10, m: 2, l: 3}
-relational_transaction: {merge: rt}
-work: ./patient_work
-output: {table: ./patient_release, runs: ./patient_runs}
-"""
-
-ORDERS = """\
-anon_spark: 1
-family: tree
-input: {table: ./orders}
-columns:
-  person: customer_id
-  tree:
-    nation:
-      field: nation
-      levels: hierarchies/nation.csv
-      children: {brand: {field: orders.items.brand, levels: hierarchies/brand.csv}}
-privacy: {k: 10, m: 2, n: 1}
-tree: {max_cuts: 12}
-work: ./order_work
-output: {table: ./order_release, runs: ./order_runs}
-"""
-
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A census in a Delta table, its hierarchies and a job file."""
-    place = tmp_path_factory.mktemp("census")
-    census(spark, ROWS).write.format("delta").save(str(place / "census"))
-    write_level_tables(place / "hierarchies", census_hierarchies())
-    (place / "job.yaml").write_text(JOB)
-    (place / "local.yaml").write_text(LOCAL)
-    baskets(spark, ROWS).write.format("delta").save(str(place / "baskets"))
-    (place / "baskets.yaml").write_text(BASKETS)
-    patients(spark, ROWS).write.format("delta").save(str(place / "patients"))
-    (place / "patients.yaml").write_text(PATIENTS)
-    orders(spark, ROWS).write.format("delta").save(str(place / "orders"))
-    write_level_tables(place / "hierarchies", order_hierarchies())
-    (place / "orders.yaml").write_text(ORDERS)
-    return place
+    """The tables and job files of all families."""
+    return founded(spark, tmp_path_factory.mktemp("census"), ROWS)
 
 
 def submitted(cluster: Cluster, folder: Path, *options: str, job: str = "job.yaml", **conf: str) -> Submitted:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from anon_spark.columns import PREFIX
+from anon_spark.engine import small_frame
 from anon_spark.errors import LimitExceeded
 from anon_spark.families.mst.forests import (
     Joins,
@@ -61,7 +62,7 @@ def join_components(
     order = walk(tuple(levels.heights.tolist()), levels.units)
     start, room = int(np.searchsorted(2 * order.cost, block_distance(levels))), BATCH_NODES
     state = components.select(COMPONENT, F.col(COMPONENT).alias(ROOT), TUPLES)
-    found = forest.sparkSession.createDataFrame(_table(_together([])))
+    found = small_frame(forest.sparkSession, _table(_together([])))
     left, outside, largest = _sizes(state)
     if left > COMPONENTS_MAX:
         raise LimitExceeded(
@@ -168,7 +169,7 @@ def _tail(tuples: DataFrame, ladder: Ladder, largest: int) -> DataFrame:
     reached = tuples.where(F.col(ROOT) == largest).select(*codes).mapInArrow(approach, f"{AT} long, {WEIGHT} long")
     best = collect_small(reached.groupBy(AT).agg(F.min(WEIGHT).alias(WEIGHT)).orderBy(AT), TAIL, what)
     near, near_to = array_of(best, WEIGHT), np.full(names.size, largest, dtype=np.int64)
-    return tuples.sparkSession.createDataFrame(_table(Joins(*tail_edges(levels, outside, names, names, near, near_to))))
+    return small_frame(tuples.sparkSession, _table(Joins(*tail_edges(levels, outside, names, names, near, near_to))))
 
 
 def _table(edges: Joins) -> pa.Table:

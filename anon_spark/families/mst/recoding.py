@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import LEAF, LEVEL, PREFIX, ROWS, quoted
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.mst.assignment import Assignment, counted_value
 from anon_spark.families.mst.covering import PublishedClasses, covering
@@ -310,7 +311,7 @@ def _label_frame(spark: SparkSession, hierarchy: Hierarchy, name: str) -> DataFr
         hierarchy.labels[level][code] for level in range(hierarchy.height + 1) for code in hierarchy.codes[level].tolist()
     ]
     table = pa.table({NODE: pa.array(range(len(labels)), pa.int64()), name: pa.array(labels, pa.string())})
-    return spark.createDataFrame(table)
+    return small_frame(spark, table)
 
 
 def _published_classes(

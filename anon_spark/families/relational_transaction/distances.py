@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import CLUSTER, PREFIX
+from anon_spark.engine import small_frame
 from anon_spark.families.relational_transaction.records import CODES
 from anon_spark.families.relational_transaction.summaries import TARGET, lists_by_cluster
 from anon_spark.kernels.bit_distance import Distances, diameters, distances_within, union_distances
@@ -28,7 +29,7 @@ def driver_distances(merged: DataFrame, sets: DataFrame, ids: Ints, workspace: W
     PART_CLUSTERS clusters; half a matrix of four bytes a pair reaches the driver: 50 MB for 5,000 clusters.
     """
     spark = merged.sparkSession
-    place = spark.createDataFrame(pa.table({TARGET: pa.array(ids), INDEX: pa.array(range(ids.size), pa.int64())}))
+    place = small_frame(spark, pa.table({TARGET: pa.array(ids), INDEX: pa.array(range(ids.size), pa.int64())}))
     owned = sets.select(CLUSTER, CODES).join(merged.select(CLUSTER, TARGET), CLUSTER).join(F.broadcast(place), TARGET)
     owned = workspace.store(owned.select(INDEX, CODES).distinct(), "sets-by-cluster")
     parts = -(-ids.size // PART_CLUSTERS)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import NODE, ROWS, TUPLES
+from anon_spark.engine import small_frame
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, evaluate_nodes, group
 from anon_spark.model.lattice import Node
@@ -100,7 +101,7 @@ class ArrayCounting:
         for attribute, code in enumerate(code_columns(len(node))):
             steps = self._ladder.climb(attribute, self._table.base[attribute], node[attribute])
             columns[code] = pa.array(steps[self._table.codes[attribute][large]], pa.int32())
-        return self._spark.createDataFrame(pa.table(columns))
+        return small_frame(self._spark, pa.table(columns))
 
     def _in_tasks(self, nodes: Sequence[Node], tasks: int) -> Ints:
         """Similar nodes share a task, so that they share its roll-ups."""

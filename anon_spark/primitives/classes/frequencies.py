@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, PREFIX, ROWS, TUPLES, quoted
+from anon_spark.engine import small_frame
 from anon_spark.errors import DataError
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
@@ -137,7 +139,8 @@ def _with_class_codes(kept: DataFrame, class_column: str) -> tuple[DataFrame, in
     values = collect_small(kept.select(CLASS).distinct(), MOST_CLASS_VALUES, what)
     texts = sorted(values.column(CLASS).to_pylist(), key=lambda text: (text is None, text))
     value = PREFIX + "value"
-    lookup = kept.sparkSession.createDataFrame(list(enumerate(texts)), f"{PREFIX}code int, {value} string")
+    codes = pa.array(range(len(texts)), pa.int32())
+    lookup = small_frame(kept.sparkSession, pa.table({PREFIX + "code": codes, value: pa.array(texts, pa.string())}))
     joined = kept.join(F.broadcast(lookup), F.col(CLASS).eqNullSafe(F.col(value)))
     return joined.withColumn(CLASS, F.col(PREFIX + "code")).drop(value, PREFIX + "code"), len(texts)
 

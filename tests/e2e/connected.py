@@ -1,0 +1,30 @@
+"""All families through Spark Connect, in a process of its own: `python connected.py FOLDER ROWS`, with SPARK_REMOTE set.
+
+Makes the tables, then plans, runs and audits each job, and says after each step what it returned.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from anon_spark.engine import on_connect
+from jobs.cli import main
+from jobs.session import make_session
+from tests.e2e.families import JOBS, founded
+
+STEPS = ("plan", "run", "audit")
+
+if __name__ == "__main__":
+    folder, rows = Path(sys.argv[1]), int(sys.argv[2])
+    session = make_session("anon-spark on Connect")
+    assert on_connect(session)
+    founded(session, folder, rows)
+    for job in JOBS:
+        for command in STEPS:
+            started = perf_counter()
+            code = main([command, str(folder / f"{job}.yaml")])
+            sys.stdout.write(f"{job} {command} {code} after {perf_counter() - started:.1f} s\n")
+            sys.stdout.flush()
+    session.stop()
