@@ -82,13 +82,14 @@ def combination(python: str, spark: str, part: Sequence[str]) -> Outcome:
             return Outcome(python, spark, f"set-up failed, see {log.name}", time.monotonic() - started)
         own = folder / "bin" / "python"
         versions = "import platform, pyspark; print(platform.python_version(), pyspark.__version__)"
-        exact = subprocess.run([own, "-c", versions], capture_output=True, text=True, check=True).stdout.split()
+        asked = subprocess.run([own, "-c", versions], capture_output=True, text=True, check=True)
+        exact_python, exact_spark = asked.stdout.split()
         tests = [str(own), "-m", "pytest", "-q", "-p", "no:cacheprovider", *part]
         done = subprocess.run(tests, cwd=ROOT, env=environment(), stdout=log, stderr=log, check=False)
     text = folder.with_suffix(".log").read_text(errors="replace")
     counted = re.findall(r"^(\d+ .*) in [\d.]+s", text, re.MULTILINE)
     result = f"{'passed' if done.returncode == 0 else 'FAILED'} ({counted[-1] if counted else 'no tests ran'})"
-    return Outcome(*exact, result, time.monotonic() - started)
+    return Outcome(exact_python, exact_spark, result, time.monotonic() - started)
 
 
 def made(python: str, spark: str, folder: Path, log: int) -> bool:
