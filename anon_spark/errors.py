@@ -49,6 +49,10 @@ class PublicationRefused(DataError):
     """The output is not what the run saw, or not what was audited: nothing of the run stands there."""
 
 
+class FindingRefused(DataError):
+    """A release that passed every check shows more than the job's limits allow."""
+
+
 class LimitExceeded(DataError):
     """Something that must stay small enough for the driver did not."""
 

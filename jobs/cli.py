@@ -110,8 +110,9 @@ def _run(options: argparse.Namespace) -> int:
         report = run(prepare(job, make_session("anon-spark run")), progress, options.redraw)
     for check in report.checks:
         print(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}")
-    for warning in report.warnings:
-        print(f"  look at  {warning}")
+    for finding in report.findings:
+        print(f"  {finding.level:6}  {finding.text}")
+    print(report.verdict)
     print(f"{report.status.replace('_', ' ')}: {report.output_table} version {report.output_version}")
     if not report.for_release:
         print("test key: not for release")

@@ -28,7 +28,9 @@ from anon_spark.model.progress import Progress
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section, lattice_sections
+from anon_spark.report.lattice import LOSS_NAMES
 from anon_spark.risk import homogeneity, link_attack
+from pipelines.findings import Worth
 from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import RelationalPipeline
 
@@ -124,6 +126,14 @@ class LatticePipeline(RelationalPipeline):
             k_anonymity.insert(0, verify_k_anonymity(release, list(recoded), self.job.privacy.k))
         return [columns, *k_anonymity, truthfulness, rows]
 
+    def whose(self, source: DataFrame, release: DataFrame, recoding: Recoding) -> tuple[DataFrame, str | None]:
+        """The rows of the release, with the person each belongs to where a person may have several."""
+        person = self.job.columns.person
+        if person is None or not isinstance(recoding, LatticeRecoding):
+            return release, None
+        recoded = self._recoded(source, recoding.levels)
+        return with_persons(source, release, recoded, person, self.job.nulls, self._unchanged), person
+
     def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
         """What the commit says beside the run: nothing that the release does not show."""
         return {"k": self.job.privacy.k, "levels": recoding.levels}
@@ -148,6 +158,12 @@ class LatticePipeline(RelationalPipeline):
             },
             "sensitive_value_shared_by_whole_class": {entry.column: entry.share for entry in found},
         }
+
+    def worth(self, facts: Mapping[str, Any]) -> Worth:
+        """The loss that the search minimized, and the columns on their top level."""
+        tops = {one["name"]: one["level"] == one["height"] for one in facts["attributes"]}
+        lost = tuple(name for name, top in tops.items() if top)
+        return Worth(facts["chosen"]["loss"], LOSS_NAMES[facts["loss"]], lost, all(tops.values()))
 
     def sections(self, facts: Mapping[str, Any]) -> list[Section]:
         return lattice_sections(facts)

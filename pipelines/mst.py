@@ -28,7 +28,9 @@ from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section, mst_sections
+from anon_spark.report.mst import MEASURES
 from anon_spark.risk import cover_attack, homogeneity
+from pipelines.findings import Worth
 from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import RelationalPipeline
 
@@ -146,6 +148,12 @@ class MstPipeline(RelationalPipeline):
             },
             "sensitive_value_shared_by_whole_class": {entry.column: entry.share for entry in found},
         }
+
+    def worth(self, facts: Mapping[str, Any]) -> Worth:
+        """General loss, and the columns whose rows are all on the top level."""
+        tops = {one["name"]: one["shares"][-1] >= 1 for one in facts["levels"]}
+        lost = tuple(name for name, top in tops.items() if top)
+        return Worth(facts["measures"]["glm"], MEASURES["glm"], lost, all(tops.values()))
 
     def sections(self, facts: Mapping[str, Any]) -> list[Section]:
         return mst_sections(facts)

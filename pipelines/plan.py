@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from anon_spark.errors import DataError
+from anon_spark.model.findings import Finding
+from pipelines.findings import planned_findings
 from pipelines.identity import Identity
 from pipelines.preparation import Preparation, run_key
 
@@ -22,6 +24,7 @@ class Plan:
     already_published: bool
     drawn_before: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         at = "" if self.input_version is None else f" at version {self.input_version}"
@@ -35,6 +38,7 @@ class Plan:
             *(f"would write: {place}" for place in self.writes),
             *(again if self.already_published else []),
             *(f"a run would need --redraw: {told}" for told in self.drawn_before),
+            *(f"{finding.level}: {finding.text}" for finding in self.findings),
             *(f"note: {told}" for told in self.notes),
         ]
 
@@ -66,4 +70,5 @@ def plan(prepared: Preparation) -> Plan:
         already_published=current is not None,
         drawn_before=[] if current is not None else identity.second_draw(redraw=True),
         notes=prepared.input_notes(),
+        findings=planned_findings(steps, prepared.source.frame, counts["rows"], job.limits),
     )

@@ -11,10 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from anon_spark.audit import Verdict, completed, find_dependencies, verify_columns
+from anon_spark.audit import Verdict, completed, verify_columns
 from anon_spark.columns import ROWS, quoted
 from anon_spark.config import LatticeJob, MstJob
 from anon_spark.errors import ConfigurationError
+from anon_spark.model.estimate import ROUNDING
+from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import lattice_of
 from anon_spark.primitives.classes import Frequencies
@@ -23,6 +25,7 @@ from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
 from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.tables import require_columns
 from anon_spark.risk.uniqueness import Uniqueness
+from pipelines.findings import Shown
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,33 @@ class RelationalPipeline:
                     "Turn it into an array or a text, or leave it out."
                 )
 
-    def warnings(self, source: DataFrame, recoding: Recoding, rows: int) -> list[str]:
-        """What a person should look at although nothing is violated."""
-        kept = [*self.job.columns.sensitive, *self.job.columns.keep]
-        found = find_dependencies(source, kept, list(self.hierarchies), rows)
-        return [*recoding.warnings, *(str(dependency) for dependency in found)]
+    @property
+    def shown(self) -> Shown:
+        """Labels of the quasi-identifiers and kept columns are what may be known; a person may have several rows in lattice."""
+        columns, names = self.job.columns, tuple(self.hierarchies)
+        person = columns.person if isinstance(self.job, LatticeJob) else None
+        return Shown(names, names, columns.keep, columns.sensitive, person)
+
+    @property
+    def grave(self) -> frozenset[str]:
+        return frozenset()
+
+    def whose(self, source: DataFrame, release: DataFrame, recoding: Recoding) -> tuple[DataFrame, str | None]:
+        """The rows of the release; a family whose persons have several rows says whose they are."""
+        return release, None
+
+    def warnings(self, recoding: Recoding) -> list[str]:
+        """What the fit has to say."""
+        return list(recoding.warnings)
+
+    def attacks(self, facts: Mapping[str, Any]) -> list[Finding]:
+        """A look-up that finds a row more often than 1 / k: counted, so one row is enough."""
+        link = facts["risk"]["link_attack"]
+        worst = link.get("worst_success_if_the_class_is_known", link["worst_success_after"])
+        if worst <= link["promised_at_most"] + ROUNDING:
+            return []
+        text = f"The simulated look-up finds a row with {worst:.4f} at worst, promised at most {link['promised_at_most']:.4f}."
+        return [Finding("look", "attack", text, worst)]
 
     def estimate(self, df: DataFrame) -> dict[str, int]:
         """Rows, distinct tuples, nulls, unseen values and lattice nodes; unseen values raise as in a run.

@@ -14,7 +14,6 @@ from anon_spark.audit import (
     RowAccount,
     Verdict,
     completed,
-    find_dependencies,
     verify_columns,
     verify_kkm,
     verify_klm,
@@ -29,11 +28,14 @@ from anon_spark.columns import PREFIX, quoted
 from anon_spark.config import RelationalTransactionJob
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.relational_transaction import RelationalTransactionAnonymizer, RelationalTransactionRecoding
+from anon_spark.families.relational_transaction.anonymizer import UNPROTECTED
 from anon_spark.families.relational_transaction.records import combined, require_types
 from anon_spark.families.relational_transaction.settings import DELTA
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
 from anon_spark.metrics.relative_error import draw_workload, relative_error
 from anon_spark.metrics.utility_loss import utility_loss
+from anon_spark.model.estimate import ROUNDING
+from anon_spark.model.findings import Finding
 from anon_spark.model.guarantee import KKmAnonymity, KLmDiversity
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
@@ -43,14 +45,15 @@ from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, 
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 from anon_spark.report import Section, relational_transaction_sections
-from anon_spark.risk import knowledge_attack
+from anon_spark.report.relational_transaction import KINDS, MEASURES
+from anon_spark.risk import homogeneity, knowledge_attack
+from pipelines.findings import Shown, Worth
 from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
 from pipelines.set_valued import derived
 
 ITEMS = PREFIX + "all_items"
 BOUND = "loss within delta"
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -230,11 +233,43 @@ class RelationalTransactionPipeline:
         persons = [verify_one_row_each(source, person) for person in self._person]
         return [columns, self._promised(release), covered, *persons, verify_rows(account, 0, {})]
 
-    def warnings(self, source: DataFrame, recoding: RelationalTransactionRecoding, rows: int) -> list[str]:
-        """What a person should look at although nothing is violated."""
-        kept = [*self.job.columns.sensitive, *self.job.columns.keep]
-        found = find_dependencies(source, kept, list(self.job.columns.quasi_identifiers), rows)
-        return [*recoding.warnings, *(str(dependency) for dependency in found)]
+    @property
+    def shown(self) -> Shown:
+        """Ranges, labels and kept columns are what may be known of a row; the items, which the guarantee counts, stand aside."""
+        columns = self.job.columns
+        names = tuple(columns.quasi_identifiers)
+        return Shown(names, names, columns.keep, columns.sensitive)
+
+    @property
+    def grave(self) -> frozenset[str]:
+        return frozenset({UNPROTECTED})
+
+    def whose(self, source: DataFrame, release: DataFrame, recoding: RelationalTransactionRecoding) -> tuple[DataFrame, str | None]:
+        """The rows of the release; a person has one."""
+        return release, None
+
+    def warnings(self, recoding: RelationalTransactionRecoding) -> list[str]:
+        """What the fit has to say."""
+        return list(recoding.warnings)
+
+    def worth(self, facts: Mapping[str, Any]) -> Worth:
+        """NCP (UL is 1 for a row with one generalized item, however small), and counts that are worse than the answer 0."""
+        errors = facts["relative_error"]
+        poor = [KINDS[one["values"], one["items"]] for one in errors if min(one["sets"], one["uniform"]) > 1]
+        return Worth(facts["measures"]["ncp"], MEASURES["ncp"], poor=tuple(poor))
+
+    def attacks(self, facts: Mapping[str, Any]) -> list[Finding]:
+        """A sampled record that fewer than k rows fit, or whose sensitive item is too likely: counted, so one is enough."""
+        found = []
+        for one in facts["risk"]["knowledge_attack"].values():
+            above = one["share_promise"] is not None and one["share"] > one["share_promise"] + ROUNDING
+            if one["promised"] and (one["below"] or above):
+                text = (
+                    f"The simulated attack finds a row with {one['worst']:.4f} at worst, promised at most {one['promise']:.4f}; "
+                    f"fewer than k rows fit {one['below']} of {one['records']} sampled records."
+                )
+                found.append(Finding("look", "attack", text, one["worst"]))
+        return found
 
     def risk(
         self,
@@ -259,7 +294,11 @@ class RelationalTransactionPipeline:
             privacy.l,
             rows=rows,
         )
-        return {"knowledge_attack": {f"{'all' if one.items is None else one.items} items": asdict(one) for one in found}}
+        shared = homogeneity(release, list(columns.quasi_identifiers), columns.sensitive)
+        return {
+            "knowledge_attack": {f"{'all' if one.items is None else one.items} items": asdict(one) for one in found},
+            **({"sensitive_value_shared_by_whole_class": {one.column: one.share for one in shared}} if shared else {}),
+        }
 
     def facts(
         self, recoding: RelationalTransactionRecoding, verdicts: Sequence[Verdict], risk: Mapping[str, Any]

@@ -22,10 +22,20 @@ from anon_spark.columns import quoted
 from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated, Stopped
 from anon_spark.io.causes import known_cause
 from anon_spark.io.run_log import RunRow, append_run, begin_run_log
+from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, sweep_work
 from anon_spark.report import Check, RunReport
+from pipelines.findings import (
+    dependencies,
+    drawn_before,
+    failed_checks,
+    of_input,
+    recognised,
+    require_within,
+    run_findings,
+)
 from pipelines.identity import Identity
 from pipelines.preparation import Preparation, run_key
 from pipelines.publishing import Step, nothing, published, settle
@@ -47,6 +57,7 @@ class Trace:
     account: RowAccount | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    findings: Sequence[Finding] = ()
     timings: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -81,12 +92,14 @@ def run(
         left = _clean(prepared)
         if current is not None:
             trace.status, trace.output_version = "already_published", current.version
+            trace.findings = recognised(current.metadata)
             trace.verdicts = repair(prepared, current, identity, trace.started - timedelta(seconds=1))
             require_all(trace.verdicts)
         else:
             trace.content = identity.content
+            notes = [*prepared.input_notes(), *left]
+            trace.warnings, trace.findings = [*again, *notes], [*drawn_before(again), *of_input(notes)]
             _release(prepared, trace, key, for_release, progress)
-            trace.warnings = [*again, *prepared.input_notes(), *left, *trace.warnings]
             trace.status = "published"
     except ConfigurationError:
         raise
@@ -135,7 +148,8 @@ def _released(
     with trace.timed("fit"):
         recoding = steps.fit(source, workspace, key, progress)
     trace.timings["search"] = recoding.search["seconds"]
-    trace.facts, trace.warnings = recoding.facts(), recoding.warnings
+    trace.facts, told = recoding.facts(), steps.warnings(recoding)
+    trace.warnings = [*trace.warnings, *told]
     # 2. stage, in an order that tells nothing
     order_key = key_frame(prepared.spark, key)
     with trace.timed("release"):
@@ -145,11 +159,16 @@ def _released(
     with trace.timed("audit"):
         trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key, workspace)
         rows = trace.account.source
-        trace.warnings = steps.warnings(source, recoding, rows)
     require_all(trace.verdicts)
     with trace.timed("risk"):
         risk = steps.risk(source, release, recoding, trace.verdicts, rows)
+        depending = dependencies(steps, source, rows)
+        trace.warnings = [*trace.warnings, *map(str, depending)]
     trace.facts = steps.facts(recoding, trace.verdicts, risk)
+    with trace.timed("findings"):
+        found = run_findings(steps, *steps.whose(source, release, recoding), trace.facts, trace.account, told, depending, prepared.job.limits)
+        trace.findings = by_level([*trace.findings, *found])
+    require_within(trace.findings)
     steps.sections(trace.facts)  # a report that cannot be made must not follow a publication
     # 4. publish in one commit, and compare what is there with what was audited
     with trace.timed("publish"):
@@ -161,6 +180,7 @@ def _released(
             "input_id": prepared.source.table_id,
             "input_version": prepared.source.version,
             "for_release": for_release,
+            "look": len(of_level(trace.findings, "look")),
             **steps.metadata(recoding),
         }
         trace.output_version = published(prepared, release, content_of(release, release.columns), metadata, trace.step)
@@ -226,6 +246,7 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         checks=[Check(v.name, v.passed, v.violations, v.detail) for v in trace.verdicts],
         accounting=asdict(trace.account) if trace.account else {},
         warnings=list(trace.warnings),
+        findings=[*failed_checks(trace.verdicts), *trace.findings],
         timings=trace.timings,
         sections=prepared.steps.sections(trace.facts) if trace.status == "published" else [],
         facts=trace.facts,
@@ -264,4 +285,5 @@ def _row(prepared: Preparation, report: RunReport, content: str | None) -> RunRo
         accounting=report.accounting,
         metrics={**report.facts, "timings": dict(report.timings)},
         content=content,
+        findings=[asdict(finding) for finding in report.findings],
     )

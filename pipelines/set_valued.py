@@ -30,14 +30,18 @@ from anon_spark.columns import BASE, BLOCK, CHOSEN, LINK, MAX_ERRORS, ROWS, SLOT
 from anon_spark.config import SetValuedJob
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
+from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY
 from anon_spark.families.set_valued.queries import count
-from anon_spark.metrics.query_error import Workload, draw_queries, query_error
+from anon_spark.metrics.query_error import Workload, draw_queries, error_between, error_of_silence, matching_rows
+from anon_spark.model.findings import Finding
 from anon_spark.model.guarantee import NonreciprocalAnonymity, NonreciprocalDiversity
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 from anon_spark.report import Section, set_valued_sections
+from anon_spark.report.set_valued import MEASURES
 from anon_spark.risk import reconstruction, relink_attack
+from pipelines.findings import Shown, Worth
 from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
 
@@ -179,9 +183,33 @@ class SetValuedPipeline:
         persons = [verify_one_row_each(source, person) for person in self._person]
         return [verdict, verify_fields(release), compatible, *persons, verify_rows(account, 0, {})]
 
-    def warnings(self, source: DataFrame, recoding: SetValuedRecoding, rows: int) -> list[str]:
-        """What a person should look at although nothing is violated."""
+    @property
+    def shown(self) -> Shown:
+        """Nothing is published beside items, which this family does not protect, and the sensitive column."""
+        return Shown(sensitive=self.job.columns.sensitive)
+
+    @property
+    def grave(self) -> frozenset[str]:
+        return frozenset({DEFINITION_ONLY})
+
+    def whose(self, source: DataFrame, release: DataFrame, recoding: SetValuedRecoding) -> tuple[DataFrame, str | None]:
+        """The rows of the release; a person has one."""
+        return release, None
+
+    def warnings(self, recoding: SetValuedRecoding) -> list[str]:
+        """What the fit has to say."""
         return list(recoding.warnings)
+
+    def worth(self, facts: Mapping[str, Any]) -> Worth:
+        """ER, and counts that are worse than the answer "none" (of rows that have an item) or "all" (of rows that lack some)."""
+        queries = facts.get("queries") or {}
+        kinds = {"present": "rows that have an item", "absent": "rows that lack some items"}
+        poor = [name for kind, name in kinds.items() if queries and queries[kind] > queries[f"{kind}_if_nothing_is_said"]]
+        return Worth(facts["measures"]["er"], MEASURES["er"], poor=tuple(poor))
+
+    def attacks(self, facts: Mapping[str, Any]) -> list[Finding]:
+        """Simulated link attacks that are above the promise by more than chance, though not so far that the gate refused."""
+        return []
 
     def risk(
         self, source: DataFrame, release: DataFrame, recoding: SetValuedRecoding, verdicts: Sequence[Verdict], rows: int
@@ -340,8 +368,10 @@ def _worth(recoding: SetValuedRecoding, items: str) -> dict[str, Any]:
     workload = Workload(
         draw_queries(universe, QUERIES, present, QUERY_SEED), draw_queries(universe, QUERIES, absent, QUERY_SEED + 1)
     )
-    error = query_error(recoding.evidence()["linked"], release, workload, items, BASE)
-    found["queries"] = {"number": QUERIES, "size_present": present, "size_absent": absent, **error._asdict()}
+    true = matching_rows(recoding.evidence()["linked"], items, workload)
+    error = error_between(true, matching_rows(release, BASE, workload).counts, workload)
+    silent = {f"{kind}_if_nothing_is_said": value for kind, value in error_of_silence(true, workload)._asdict().items()}
+    found["queries"] = {"number": QUERIES, "size_present": present, "size_absent": absent, **error._asdict(), **silent}
     frequent = release.select(F.explode(BASE).alias("item")).groupBy("item").count().orderBy(F.desc("count"), "item").head()
     if frequent is not None:
         found["example"] = {**count(release, [frequent[0]])._asdict(), "base": frequent[1]}

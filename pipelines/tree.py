@@ -15,7 +15,6 @@ from anon_spark.audit import (
     RowAccount,
     Verdict,
     completed_of_trees,
-    find_dependencies,
     verify_columns,
     verify_kmn,
     verify_order,
@@ -27,10 +26,12 @@ from anon_spark.columns import quoted
 from anon_spark.config import TreeJob
 from anon_spark.errors import ConfigurationError, did_you_mean
 from anon_spark.families.tree import TreeAnonymizer, TreeRecoding
+from anon_spark.families.tree.anonymizer import NOTHING_LEFT, UNPROTECTED
 from anon_spark.families.tree.publication import NESTED, PATHS
 from anon_spark.families.tree.records import check_table, found_hierarchies
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.metrics.path_dependence import rpd
+from anon_spark.model.findings import Finding
 from anon_spark.model.guarantee import KmnAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
@@ -38,7 +39,9 @@ from anon_spark.model.tree import Forest, TreeSchema
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section, tree_sections
+from anon_spark.report.tree import MEASURES
 from anon_spark.risk import TreeKnowledge, tree_attack
+from pipelines.findings import Shown, Worth
 from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
 from pipelines.set_valued import derived
@@ -182,12 +185,39 @@ class TreePipeline:
         covered, account = verify_trees_covered(source, release, **self._described(hierarchies))
         return [columns, self._promised(release, Forest.of(self.schema, hierarchies)), covered, verify_rows(account, 0, {})]
 
-    def warnings(self, source: DataFrame, recoding: TreeRecoding, rows: int) -> list[str]:
-        """What a person should look at although nothing is violated."""
+    @property
+    def shown(self) -> Shown:
+        """Kept columns are what may be known of a record beside its paths, which the guarantee counts."""
+        flat = tuple(one.field for one in self.schema if "." not in one.field)
+        return Shown(quasi_identifiers=flat, kept=self.job.columns.keep, person=self.job.columns.person)
+
+    @property
+    def grave(self) -> frozenset[str]:
+        return frozenset({NOTHING_LEFT, UNPROTECTED})
+
+    def whose(self, source: DataFrame, release: DataFrame, recoding: TreeRecoding) -> tuple[DataFrame, str | None]:
+        """The rows of the release; a person has one."""
+        return release, None
+
+    def warnings(self, recoding: TreeRecoding) -> list[str]:
+        """What the fit has to say."""
         lowered = self.job.privacy.lowered
-        flat = [one.field for one in self.schema if "." not in one.field]
-        found = find_dependencies(source, list(self.job.columns.keep), flat, rows) if flat else []
-        return [*([lowered] if lowered else []), *recoding.warnings, *(str(dependency) for dependency in found)]
+        return [*([lowered] if lowered else []), *recoding.warnings]
+
+    def worth(self, facts: Mapping[str, Any]) -> Worth:
+        """RPD, and the classes that went into the root; that everything did is said by the fit."""
+        own = [one for one in facts["classes"] if not one["sensitive"]]
+        lost = tuple(one["class"] for one in own if not sum(one.get("labels") or ()))
+        return Worth(facts["measures"]["rpd"], MEASURES["rpd"], lost if len(lost) < len(own) else ())
+
+    def attacks(self, facts: Mapping[str, Any]) -> list[Finding]:
+        """Knowledge within the promise that fewer than k records fit, but some: counted, so one is enough."""
+        text = "The simulated attack found {below} of {drawn} times fewer than k records, by knowledge within the promise."
+        return [
+            Finding("look", "attack", text.format(**one), one["below"] / max(1, one["drawn"]))
+            for one in facts["risk"]["knowledge_attack"].values()
+            if one["promised"] and one["below"]
+        ]
 
     def risk(
         self, source: DataFrame, release: DataFrame, recoding: TreeRecoding, verdicts: Sequence[Verdict], rows: int

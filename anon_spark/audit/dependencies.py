@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,10 @@ from pyspark.sql import functions as F
 from anon_spark.audit.values import hashed, private, require_columns
 
 SAMPLE = 50_000
+MOST_PAIRS = 45  # of kept columns that are tried together, in the order they are given: all pairs of ten columns
+REPEATED = 2  # rows that a pair of values must have on average to determine anything: single rows determine everything
+
+Candidate = tuple[int, ...]  # one kept column, or two
 
 _AT, _VALUE, _CHECK, _PRESENT, _ROWS = (private(name) for name in ("at", "value", "check", "present", "rows"))
 
@@ -23,14 +28,21 @@ class Dependency:
     """A kept column that tells more than it should.
 
     kind: 'determines' when each of its values goes with one value of the quasi-identifiers in `determines`; 'identifier'
-    when no value occurs twice, so that it names rows (and determines everything).
+    when no value occurs twice, so that it names rows (and determines everything). beside: the kept column that it takes to
+    determine them, where it does not do so alone.
     """
 
     column: str
     determines: tuple[str, ...]
     kind: Literal["determines", "identifier"]
+    beside: str | None = None
 
     def __str__(self) -> str:
+        if self.beside is not None:
+            return (
+                f"Columns {self.column} and {self.beside} together determine {', '.join(self.determines)}: they give back what "
+                "was generalized. Leave one of them out, or make it a quasi-identifier."
+            )
         if self.kind == "identifier":
             return f"Column {self.column} has a different value in every row: it acts as an identifier. Do not publish it."
         return (
@@ -42,27 +54,31 @@ class Dependency:
 def find_dependencies(
     source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], rows: int | None = None
 ) -> list[Dependency]:
-    """Which kept columns determine a quasi-identifier, or are unique in every row (nulls aside).
+    """Which kept columns, alone or two together, determine a quasi-identifier, and which are unique in every row.
 
-    rows: how many the source has, when that is known already.
+    rows: how many the source has, when that is known already. Nulls aside, a column without repeated values is unique.
     Guarantee: exact (on 96-bit hashes), null is a value; a quasi-identifier with one value, which everything
-    determines, is not reported. Cost: a bounded sample refutes most pairs in one job without a shuffle; a second job (one
-    scan, one groupBy with map-side aggregation) decides those that are left, if any; a count of rows if not given.
+    determines, is not reported. Two columns are reported where neither does it alone and their values have REPEATED rows on
+    average; of more than ten kept columns the first MOST_PAIRS pairs are tried. Cost: a bounded sample refutes most in one job
+    without a shuffle; a second job (one scan, one groupBy with map-side aggregation) decides what is left, if anything; a
+    count of rows if not given.
     """
     require_columns(source, [*kept, *quasi_identifiers], "source")
     rows = source.count() if rows is None else rows
     if not kept or rows < 2:
         return []
-    open_pairs = _not_refuted(source, kept, quasi_identifiers)
+    pairs = list(combinations(range(len(kept)), 2))[:MOST_PAIRS] if quasi_identifiers else []
+    candidates: list[Candidate] = [*((at,) for at in range(len(kept))), *pairs]
+    open_pairs = _not_refuted(source, kept, quasi_identifiers, candidates)
     if not open_pairs:
         return []
-    return _decided(source, kept, quasi_identifiers, open_pairs)
+    return _decided(source, kept, quasi_identifiers, candidates, open_pairs)
 
 
 def _not_refuted(
-    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str]
+    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], candidates: Sequence[Candidate]
 ) -> dict[int, list[int]]:
-    """Kept column → quasi-identifiers it may determine (-1: it may be unique), as far as some rows can tell.
+    """Candidate → quasi-identifiers it may determine (-1: it may be unique), as far as some rows can tell.
 
     Any rows can refute; which they are changes only how much is left to be decided on all rows.
     """
@@ -78,14 +94,17 @@ def _not_refuted(
         if found:
             table = pa.Table.from_batches(found)
             code = [np.unique(table.column(at).to_numpy(), return_inverse=True)[1] for at in range(len(names))]
-            for at in range(width):
-                present = code[at][~table.column(len(names) + at).to_numpy()]
-                if len(np.unique(present)) < len(present):
-                    pairs.append((at, -1))
-                values = int(code[at].max(initial=-1)) + 1
+            for at, members in enumerate(candidates):
+                mine = code[members[0]]
+                if len(members) == 1:
+                    present = mine[~table.column(len(names) + members[0]).to_numpy()]
+                    if len(np.unique(present)) < len(present):
+                        pairs.append((at, -1))
+                else:
+                    mine = np.unique(_both(mine, code[members[1]]), return_inverse=True)[1]
+                values = int(mine.max(initial=-1)) + 1
                 for other in range(width, len(names)):
-                    both = np.unique(code[at].astype(np.int64) * (len(code[at]) + 1) + code[other])
-                    if len(both) > values:
+                    if len(np.unique(_both(mine, code[other]))) > values:
                         pairs.append((at, other - width))
         columns = [pa.array([pair[side] for pair in pairs], pa.int64()) for side in (0, 1)]
         yield pa.RecordBatch.from_arrays(columns, names=[_AT, _VALUE])
@@ -95,9 +114,19 @@ def _not_refuted(
         for row in sample.select(*codes, *nulls).coalesce(1).mapInArrow(refute, f"{_AT} long, {_VALUE} long").collect()
     }
     left = {
-        at: [other for other in range(-1, len(quasi_identifiers)) if (at, other) not in refuted] for at in range(width)
+        at: [
+            other
+            for other in range(-1 if len(members) == 1 else 0, len(quasi_identifiers))
+            if (at, other) not in refuted
+        ]
+        for at, members in enumerate(candidates)
     }
     return {at: others for at, others in left.items() if others}
+
+
+def _both(one: Any, other: Any) -> Any:
+    """One number for two codes, each below the number of rows."""
+    return one.astype(np.int64) * (len(one) + 1) + other
 
 
 def _present(frame: DataFrame, name: str) -> Column:
@@ -115,23 +144,27 @@ def _high(other: int) -> str:
 
 
 def _decided(
-    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], open_pairs: dict[int, list[int]]
+    source: DataFrame,
+    kept: Sequence[str],
+    quasi_identifiers: Sequence[str],
+    candidates: Sequence[Candidate],
+    open_pairs: dict[int, list[int]],
 ) -> list[Dependency]:
-    """The open pairs that hold on all rows: per value of a kept column, least and greatest hash of each quasi-identifier."""
+    """What holds on all rows: per value of a candidate, least and greatest hash of each quasi-identifier."""
     others = sorted({other for pair in open_pairs.values() for other in pair if other >= 0})
-    candidates = F.array(
-        *(
-            F.struct(
-                F.lit(at).alias(_AT),
-                hashed(source, [kept[at]]).alias(_VALUE),
-                F.hash(_present(source, kept[at]).cast("string")).alias(_CHECK),
-                F.isnotnull(_present(source, kept[at])).alias(_PRESENT),
-            )
-            for at in open_pairs
+
+    def coded_as(at: int) -> Column:
+        names = [kept[member] for member in candidates[at]]
+        return F.struct(
+            F.lit(at).alias(_AT),
+            hashed(source, names).alias(_VALUE),
+            F.hash(*(_present(source, name).cast("string") for name in names)).alias(_CHECK),
+            F.isnotnull(_present(source, names[0])).alias(_PRESENT),
         )
-    )
+
     coded = source.select(
-        *(hashed(source, [quasi_identifiers[other]]).alias(_low(other)) for other in others), F.inline(candidates)
+        *(hashed(source, [quasi_identifiers[other]]).alias(_low(other)) for other in others),
+        F.inline(F.array(*map(coded_as, open_pairs))),
     )
     values = coded.groupBy(_AT, _VALUE, _CHECK, _PRESENT).agg(
         F.count(F.lit(1)).alias(_ROWS),
@@ -143,6 +176,7 @@ def _decided(
         .agg(
             F.max(F.when(F.col(_PRESENT), F.col(_ROWS))).alias("most"),
             F.count(F.when(F.col(_PRESENT), F.lit(1))).alias("values"),
+            (F.sum(_ROWS) >= REPEATED * F.count(F.lit(1))).alias("repeated"),
             *(F.max(F.col(_low(other)) != F.col(_high(other))).alias(f"differs_{other}") for other in others),
             *((F.min(_low(other)) == F.max(_high(other))).alias(f"constant_{other}") for other in others),
         )
@@ -150,15 +184,22 @@ def _decided(
         .collect()
     )
     dependencies: list[Dependency] = []
-    for row in found:
-        pairs = open_pairs[row[_AT]]
+    alone: dict[int, set[str]] = {}  # kept column → what it determines by itself
+    for row in found:  # single columns come before pairs
+        pairs, (first, *second) = open_pairs[row[_AT]], candidates[row[_AT]]
         holds = tuple(
             quasi_identifiers[other]
             for other in pairs
             if other >= 0 and not row[f"differs_{other}"] and not row[f"constant_{other}"]
         )
+        if second:
+            more = tuple(name for name in holds if name not in alone.get(first, set()) | alone.get(second[0], set()))
+            if more and row["repeated"]:
+                dependencies.append(Dependency(kept[first], more, "determines", kept[second[0]]))
+            continue
+        alone[first] = set(holds)
         if -1 in pairs and row["most"] == 1 and row["values"] > 1:
-            dependencies.append(Dependency(kept[row[_AT]], holds, "identifier"))
+            dependencies.append(Dependency(kept[first], holds, "identifier"))
         elif holds:
-            dependencies.append(Dependency(kept[row[_AT]], holds, "determines"))
+            dependencies.append(Dependency(kept[first], holds, "determines"))
     return dependencies

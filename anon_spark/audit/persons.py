@@ -16,9 +16,14 @@ from anon_spark.model.hierarchy import Hierarchy
 
 
 def with_persons(
-    source: DataFrame, release: DataFrame, recoded: Mapping[str, tuple[Hierarchy, int]], person: str, nulls: str
+    source: DataFrame,
+    release: DataFrame,
+    recoded: Mapping[str, tuple[Hierarchy, int]],
+    person: str,
+    nulls: str,
+    unchanged: Sequence[str] = (),
 ) -> DataFrame:
-    """The source's rows whose class the release shows: the published quasi-identifiers, and the person.
+    """The source's rows whose class the release shows: published quasi-identifiers, unchanged columns, and the person.
 
     recoded: quasi-identifier → (hierarchy, level); nulls: what the run did with a null quasi-identifier.
     Guarantee: for a truthful release these are exactly the rows it was made from, so its classes can be counted in
@@ -26,12 +31,13 @@ def with_persons(
     Cost: two broadcast joins per quasi-identifier and one join with the classes of the release; no action.
     """
     names = list(recoded)
-    require_columns(source, [*names, person], "source")
+    require_columns(source, [*names, *unchanged, person], "source")
     require_columns(release, names, "release")
+    kept = [F.col(quoted(name)) for name in (*unchanged, person)]
     status, raw, labels = private("status"), _named("raw", names), _named("label", names)
     rows = source.select(
         *(exact(source, name).alias(raw[at]) for at, name in enumerate(names)),
-        F.col(quoted(person)),
+        *kept,
         F.lit(KEPT).alias(status),
     )
     for at, (hierarchy, level) in enumerate(recoded.values()):
@@ -39,7 +45,7 @@ def with_persons(
         rows = with_label(with_code(rows, raw[at], code, status, hierarchy, level), code, labels[at], hierarchy, level)
     dropped = UNSEEN | NULL if nulls == "suppress" else UNSEEN
     rows = rows.where(F.col(status).bitwiseAND(F.lit(dropped)) == 0).select(
-        *(F.col(labels[at]).alias(name) for at, name in enumerate(names)), F.col(quoted(person))
+        *(F.col(labels[at]).alias(name) for at, name in enumerate(names)), *kept
     )
     shown = release.select(*(exact(release, name).alias(labels[at]) for at, name in enumerate(names))).distinct()
     same = [F.col(quoted(name)).eqNullSafe(F.col(labels[at])) for at, name in enumerate(names)]

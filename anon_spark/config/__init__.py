@@ -20,6 +20,7 @@ from anon_spark.config.job import (
     RolesSpec,
 )
 from anon_spark.config.lattice import ChooseSpec, LatticeJob, LatticeSpec
+from anon_spark.config.limits import LimitsSpec
 from anon_spark.config.loading import FAMILIES, config_hash, known_keys, load_job, parse_job
 from anon_spark.config.locations import is_path, is_uri, relation, resolve_file, resolve_table
 from anon_spark.config.mst import MstJob, MstPrivacySpec, MstSpec
@@ -48,6 +49,7 @@ __all__ = [
     "LatticeJob",
     "LatticeSpec",
     "LevelsSource",
+    "LimitsSpec",
     "MaskSpec",
     "MstJob",
     "MstPrivacySpec",

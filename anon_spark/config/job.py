@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from anon_spark.config.hierarchies import HierarchySpec
+from anon_spark.config.limits import LimitsSpec
 from anon_spark.config.locations import (
     FileLocation,
     TableLocation,
@@ -176,12 +177,17 @@ class JobSpec(Spec):
         default="error", description="What to do with a value that its hierarchy does not know.")
     nulls: Literal["value", "suppress"] = Field(
         default="value", description="Whether null is one more value of its own, or its rows are left out.")
+    limits: LimitsSpec | None = Field(
+        default=None, description="What may be found in a release that passed every check; more is refused.")
     work: FileLocation | None = Field(
         default=None, description="Private folder all workers see; default: a temporary one, on a local master only.")
     output: OutputSpec = Field(description="What the run writes.")
 
     nests: ClassVar[bool] = False
     """Whether the family reads several tables, nested into each other."""
+
+    unlimited: ClassVar[Mapping[str, str]] = {}
+    """Limits that say nothing of the family's releases, and why."""
 
     _base: Path | None = PrivateAttr(None)
 
@@ -234,6 +240,9 @@ class JobSpec(Spec):
                 yield f"columns.{role}", f"column {name} is named twice"
         if not cls.nests and "nest" in section(raw, "input"):
             yield "input.nest", "goes with family: tree only, whose records are nested; join the tables into one first"
+        for name, why in cls.unlimited.items():
+            if section(raw, "limits").get(name) is not None:
+                yield f"limits.{name}", f"{why}; remove it"
         yield from _touching(raw, base, cls.hierarchies(raw))
 
     @model_validator(mode="after")

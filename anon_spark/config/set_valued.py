@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -94,6 +94,11 @@ class SetValuedJob(JobSpec):
     privacy: SetValuedPrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
     set_valued: SetValuedSpec = Field(
         default=SetValuedSpec(), description="How records are ordered, and which rows may be a record's.")
+
+    unlimited: ClassVar[Mapping[str, str]] = {
+        "unique": "a set_valued release has no column beside the items and the sensitive one",
+        "homogeneous": "a set_valued release has no classes; demand privacy.l",
+    }
 
     @property
     def degree(self) -> int:

@@ -159,6 +159,7 @@ class TreeJob(JobSpec):
     """A job of the family `tree`."""
 
     nests: ClassVar[bool] = True
+    unlimited: ClassVar[Mapping[str, str]] = {"homogeneous": "a tree release has no classes of rows; demand privacy.l"}
 
     family: Literal["tree"] = Field(description="The algorithm family.")
     input: NestedInputSpec = Field(description="The table to anonymize, with the tables nested into it.")

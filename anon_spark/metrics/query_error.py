@@ -69,12 +69,23 @@ def query_error(
     Cost: one job and one scan for each of the two frames, whatever the number of queries; no join.
     """
     true = matching_rows(original, items, workload)
+    return error_between(true, matching_rows(release, base, workload).counts, workload)
+
+
+def error_between(true: Matching, answers: npt.NDArray[np.int64], workload: Workload) -> QueryError:
+    """QE of some answers to all queries, type I first."""
     if true.rows == 0:
         raise DataError("The query error of a table without rows is not defined.")
-    shown = matching_rows(release, base, workload)
-    off = np.abs(true.counts - shown.counts) / true.rows
+    off = np.abs(true.counts - answers) / true.rows
     kinds = off[: len(workload.present)], off[len(workload.present) :]
     return QueryError(*(float(of.mean()) if of.size else 0.0 for of in kinds))
+
+
+def error_of_silence(true: Matching, workload: Workload) -> QueryError:
+    """QE of who knows nothing but the number of rows: no row has the items (type I), every row lacks them (type II)."""
+    answers = np.zeros(true.counts.size, dtype=np.int64)
+    answers[len(workload.present) :] = true.rows
+    return error_between(true, answers, workload)
 
 
 class Matching(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from anon_spark.model.findings import Finding
 from anon_spark.report import markdown
 from anon_spark.report.formats import is_number, plain, show
 from anon_spark.report.items import Check, Picture, Section, Table, Text
@@ -161,6 +162,11 @@ class Comparison:
     @property
     def not_covered(self) -> list[str]:
         return [INTERSECTED]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """None: it judges no release."""
+        return ()
 
     @property
     def warnings(self) -> list[str]:

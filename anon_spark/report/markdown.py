@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from anon_spark.model.findings import TITLES, by_level
 from anon_spark.report.formats import is_number, seconds, show, wording
 from anon_spark.report.items import Item, Picture, Table
 
@@ -49,9 +50,14 @@ def _blocks(report: Page) -> Iterator[str]:
     if report.not_covered:
         yield "## What it does not cover"
         yield bullets(report.not_covered)
-    if report.warnings:
+    if report.findings:
+        yield "## Findings"
+        yield bullets(f"{TITLES[finding.level]}: {finding.text}" for finding in by_level(report.findings))
+    told = {finding.text for finding in report.findings}
+    warnings = [text for text in report.warnings if text not in told]
+    if warnings:
         yield "## Warnings"
-        yield bullets(report.warnings)
+        yield bullets(warnings)
     if report.checks:
         yield f"## {escaped(report.checked)}"
         verdicts = [

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from anon_spark.errors import ConfigurationError
+from anon_spark.model.findings import TITLES, Finding, by_level
 from anon_spark.report import markdown
 from anon_spark.report.formats import is_number, plain, seconds, show, wording
 from anon_spark.report.items import Check, Item, Section
@@ -51,6 +52,8 @@ class Page(Protocol):
     @property
     def warnings(self) -> Sequence[str]: ...
     @property
+    def findings(self) -> Sequence[Finding]: ...
+    @property
     def accounting(self) -> Mapping[str, int]: ...
     @property
     def checked(self) -> str:
@@ -74,7 +77,11 @@ class Page(Protocol):
 def html(report: Page, *, page: bool) -> str:
     """One page that needs nothing else, no network, no script; or (page = false) a fragment for a notebook."""
     longest = max(report.timings.values(), default=0.0)
-    return _environment().get_template("report.html.j2").render(report=report, page=page, longest=longest)
+    found = by_level(report.findings)
+    told = {finding.text for finding in found}
+    others = [text for text in report.warnings if text not in told]
+    template = _environment().get_template("report.html.j2")
+    return template.render(report=report, page=page, longest=longest, findings=found, titles=TITLES, warnings=others)
 
 
 def json_text(report: Page) -> str:

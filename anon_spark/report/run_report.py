@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from anon_spark.model.findings import Finding, of_level, verdict_sentence
 from anon_spark.report import markdown
 from anon_spark.report.formats import plain, seconds, show
 from anon_spark.report.items import Check, Item, Picture, Section, Table, Text
@@ -21,7 +22,7 @@ FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
 Status = Literal["published", "already_published", "failed", "planned"]
 
 _OUTCOME: dict[str, Notice] = {
-    "published": Notice("good", "✓", "PUBLISHED", "Every check passed on the staged release before it was published."),
+    "published": Notice("good", "✓", "PUBLISHED", "The checks were made on the staged release before it was published."),
     "already_published": Notice(
         "good", "✓", "ALREADY PUBLISHED", "The same was published before from this input version. Nothing was written."
     ),
@@ -62,6 +63,7 @@ class RunReport:
     checks: Sequence[Check] = ()
     accounting: Mapping[str, int] = field(default_factory=dict)
     warnings: Sequence[str] = ()
+    findings: Sequence[Finding] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     sections: Sequence[Section] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -73,6 +75,14 @@ class RunReport:
         failed = sum(not check.passed for check in self.checks)
         if failed and self.status == "published":
             raise ValueError(f"status: published, but {failed} checks failed. Report the run as failed.")
+        stops = len(of_level(self.findings, "stop"))
+        if stops and self.status == "published":
+            raise ValueError(f"status: published, but {stops} findings stop it. Report the run as failed.")
+
+    @property
+    def verdict(self) -> str:
+        """How the run ended, in one sentence."""
+        return verdict_sentence(self.status, self.findings)
 
     @property
     def over(self) -> str:
@@ -100,8 +110,11 @@ class RunReport:
     def notices(self) -> list[Notice]:
         """The banners, the outcome first."""
         outcome = _OUTCOME[self.status]
-        detail = self.message or outcome.detail
-        shown = [Notice(outcome.tone, outcome.symbol, outcome.headline, detail)]
+        if of_level(self.findings, "look") and outcome.tone == "good":
+            shown = [Notice("caution", "!", f"{outcome.headline}, but look at this", f"{self.verdict} {outcome.detail}")]
+        else:
+            detail = self.message or (outcome.detail if outcome.tone == "neutral" else f"{self.verdict} {outcome.detail}")
+            shown = [Notice(outcome.tone, outcome.symbol, outcome.headline, detail)]
         return shown if self.for_release else [*shown, TEST_KEY]
 
     def particulars(self) -> list[tuple[str, str]]:
@@ -123,7 +136,7 @@ class RunReport:
     def to_dict(self) -> dict[str, Any]:
         """Everything but the drawings, as JSON types; every key is always there."""
         own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "sections"}
-        return {"format": FORMAT, **own, "sections": sections_dict(self.sections)}
+        return {"format": FORMAT, **own, "verdict": self.verdict, "sections": sections_dict(self.sections)}
 
     def to_json(self) -> str:
         """Machine readable: stable keys, no drawings; nan and infinity are null."""

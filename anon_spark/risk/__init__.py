@@ -10,7 +10,7 @@ from anon_spark.risk.link import LinkRisk, link_attack
 from anon_spark.risk.reconstruction import Reconstruction, reconstruction
 from anon_spark.risk.relink import RelinkRisk, relink_attack
 from anon_spark.risk.tree_knowledge import StructureRisk, TreeKnowledge, TreeRisk, tree_attack
-from anon_spark.risk.uniqueness import Uniqueness, UniquenessRisk, uniqueness
+from anon_spark.risk.uniqueness import Uniqueness, UniquenessRisk, unique_rows, uniqueness
 
 __all__ = [
     "CoverRisk",
@@ -31,5 +31,6 @@ __all__ = [
     "reconstruction",
     "relink_attack",
     "tree_attack",
+    "unique_rows",
     "uniqueness",
 ]

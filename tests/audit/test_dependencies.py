@@ -41,7 +41,10 @@ def test_twins_and_identifiers_are_found_and_nothing_else(people: DataFrame) -> 
         Dependency("serial", both, "identifier"),
         Dependency("gaps", (), "identifier"),
         Dependency("null_too", ("education",), "determines"),
+        Dependency("education_num", ("country",), "determines", "weight"),  # by 4 and by 9 is by 36: country, which goes by 12
+        Dependency("weight", ("country",), "determines", "null_too"),
     ]
+    assert "Columns education_num and weight together determine country" in str(found(people)[4])
     assert "education_num determines education" in str(found(people)[0])
 
 

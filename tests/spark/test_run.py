@@ -102,6 +102,7 @@ def test_release_says_which_run_made_it(published: PublishedTown) -> None:
         "input_id": town.spark.sql(f"DESCRIBE DETAIL delta.`{town.folder}/people`").first()["id"],  # type: ignore[index]
         "input_version": 0,
         "for_release": False,
+        "look": len([finding for finding in report.findings if finding.level == "look"]),
         "k": 5,
         "levels": levels,
     }
@@ -182,7 +183,9 @@ def test_rerun_is_recognised(published: PublishedTown, capsys: pytest.CaptureFix
     assert main(["run", town.job_file(**ASKED), "--quiet"]) == 0
 
     shown = capsys.readouterr().out.splitlines()
-    assert shown[:2] == [f"already published: {town.folder}/release version 0", "test key: not for release"]
+    assert "had 3 findings to look at" in shown[0]  # what stands is no better for having been recognised
+    assert shown[1] == "Already published, but look at 1 finding before anybody gets the release."
+    assert shown[2:4] == [f"already published: {town.folder}/release version 0", "test key: not for release"]
     assert town.versions == 1
     assert [row.status for row in town.runs[rows:]] == ["already_published"]
     assert page.read_text() == before  # the report of the release that stands keeps its plots

@@ -130,7 +130,7 @@ def test_json_round_trip_has_every_key_and_no_drawing() -> None:
     report = report_of()
     loaded = json.loads(report.to_json())
     assert loaded == report.to_dict()
-    assert set(loaded) == {"format", *RunReport.__dataclass_fields__}
+    assert set(loaded) == {"format", "verdict", *RunReport.__dataclass_fields__}
     assert loaded["facts"] == {"k": 10, "loss": 0.5, "bad": None, "node": [1, 2]}
     assert loaded["started"] == "2026-01-02T03:04:05+00:00"
     assert loaded["sections"][0]["items"][1] == {"kind": "picture", "title": "Plot", "alt": "a plot"}

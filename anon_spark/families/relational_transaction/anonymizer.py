@@ -57,6 +57,7 @@ WORDS = {
 }
 LEAST = {"k": 2, "m": 1, "l": 2, "block": 1, "item_block": 1}
 OPTIONAL = ("l", "item_block")
+UNPROTECTED = "Sensitive items are published unprotected: there is no l."
 STEPS = ("records", "clusters", "repair", "merging", "generalized items")
 
 
@@ -248,7 +249,7 @@ class RelationalTransactionAnonymizer:
         if missing:
             said.append(f"{missing:,} sensitive items occur in no record.")
         if records.secrets and self.l is None:
-            said.append("Sensitive items are published unprotected: there is no l.")
+            said.append(UNPROTECTED)
         return said
 
     def _tell(self, done: int) -> None:

@@ -29,6 +29,7 @@ WORDS = {
     "nulls": ("value", "suppress"),
 }
 LEAST = 2
+DEFINITION_ONLY = "The guarantee is by its definition only: one known link reveals a whole ring."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +126,7 @@ class SetValuedAnonymizer:
             said.append(f"{records.empty:,} records have no items; the error rate leaves them out.")
         few = LEAST in (self.k, self.l) or (self.l is not None and self.truth == "shift")
         if few and self.graph == "ring":
-            said.append("The guarantee is by its definition only: one known link reveals a whole ring.")
+            said.append(DEFINITION_ONLY)
         if self.l is not None and self.truth == "paper" and self.graph == "ring":
             said.append("truth paper does not keep l: rows that may be a record's can carry the same sensitive value.")
         return said

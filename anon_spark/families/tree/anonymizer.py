@@ -35,6 +35,8 @@ WORDS = {
 }
 LEAST = {"k": 2, "m": 1, "n": 0, "l": 2, "g": 1, "width": 1, "queue_limit": 1, "max_cuts": 1, "max_labels": 1}
 OPTIONAL = ("l", "queue_limit", "max_cuts")
+NOTHING_LEFT = "Only the cut {*} was found: the release says nothing but how many records there are."
+UNPROTECTED = "Sensitive classes are published unprotected: there is no l."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,9 +194,9 @@ class TreeAnonymizer:
                 "guarantee does not depend on it."
             )
         if seen.best is not None and seen.best.cut == forest.most_general:
-            said.append("Only the cut {*} was found: the release says nothing but how many records there are.")
+            said.append(NOTHING_LEFT)
         if self.schema.sensitive and self.l is None:
-            said.append("Sensitive classes are published unprotected: there is no l.")
+            said.append(UNPROTECTED)
         return said
 
 

@@ -1,0 +1,20 @@
+"""Limits of a job: what may be found in a release that passed every check, and still be published."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from anon_spark.config.spec import Spec
+
+
+class LimitsSpec(Spec):
+    """Shares from 0 to 1; more than one of them allows is a refusal, and nothing is published."""
+
+    unique: float | None = Field(
+        default=None, ge=0, le=1, allow_inf_nan=False,
+        description="Greatest share of rows that are unique on all published columns that are not sensitive.")
+    loss: float | None = Field(
+        default=None, ge=0, le=1, allow_inf_nan=False, description="Greatest loss of detail, by the family's own measure.")
+    homogeneous: float | None = Field(
+        default=None, ge=0, le=1, allow_inf_nan=False,
+        description="Greatest share of rows in classes whose rows all have one sensitive value.")
