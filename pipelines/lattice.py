@@ -22,6 +22,7 @@ from anon_spark.config import LatticeJob
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
 from anon_spark.io.hierarchies import load_hierarchies
+from anon_spark.model.estimate import Estimate
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.progress import Progress
@@ -155,6 +156,7 @@ class LatticePipeline(RelationalPipeline):
                 "expected_success_after": link.after_expected,
                 "worst_success_after": link.after_worst,
                 "promised_at_most": 1 / self.job.privacy.k,
+                **Estimate(link.after_expected, link.after_error, 1 / self.job.privacy.k).facts(),
             },
             "sensitive_value_shared_by_whole_class": {entry.column: entry.share for entry in found},
         }

@@ -23,6 +23,7 @@ from anon_spark.audit import (
 from anon_spark.config import MstJob
 from anon_spark.families.mst import MstAnonymizer, MstRecoding
 from anon_spark.io.hierarchies import load_hierarchies
+from anon_spark.model.estimate import Estimate
 from anon_spark.model.guarantee import DiverseAnonymity, KAnonymity, LDiversity
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
@@ -145,6 +146,7 @@ class MstPipeline(RelationalPipeline):
                 "expected_success_if_the_class_is_known": cover.class_expected,
                 "worst_success_if_the_class_is_known": cover.class_worst,
                 "promised_at_most": 1 / self.job.privacy.k,
+                **Estimate(cover.after_expected, cover.after_error, 1 / self.job.privacy.k).facts(),
             },
             "sensitive_value_shared_by_whole_class": {entry.column: entry.share for entry in found},
         }

@@ -244,7 +244,9 @@ class RelationalTransactionPipeline:
     def grave(self) -> frozenset[str]:
         return frozenset({UNPROTECTED})
 
-    def whose(self, source: DataFrame, release: DataFrame, recoding: RelationalTransactionRecoding) -> tuple[DataFrame, str | None]:
+    def whose(
+        self, source: DataFrame, release: DataFrame, recoding: RelationalTransactionRecoding
+    ) -> tuple[DataFrame, str | None]:
         """The rows of the release; a person has one."""
         return release, None
 

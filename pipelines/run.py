@@ -166,7 +166,8 @@ def _released(
         trace.warnings = [*trace.warnings, *map(str, depending)]
     trace.facts = steps.facts(recoding, trace.verdicts, risk)
     with trace.timed("findings"):
-        found = run_findings(steps, *steps.whose(source, release, recoding), trace.facts, trace.account, told, depending, prepared.job.limits)
+        rows_of, limits = steps.whose(source, release, recoding), prepared.job.limits
+        found = run_findings(steps, *rows_of, trace.facts, trace.account, told, depending, limits)
         trace.findings = by_level([*trace.findings, *found])
     require_within(trace.findings)
     steps.sections(trace.facts)  # a report that cannot be made must not follow a publication

@@ -26,13 +26,14 @@ from anon_spark.audit import (
 )
 from anon_spark.audit.item_sets import item_set
 from anon_spark.audit.values import hashed
-from anon_spark.columns import BASE, BLOCK, CHOSEN, LINK, MAX_ERRORS, ROWS, SLOT, UNCERTAIN, quoted
+from anon_spark.columns import BASE, BLOCK, CHOSEN, LINK, MAX_ERRORS, PART, ROWS, SLOT, UNCERTAIN, quoted
 from anon_spark.config import SetValuedJob
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
 from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY
 from anon_spark.families.set_valued.queries import count
 from anon_spark.metrics.query_error import Workload, draw_queries, error_between, error_of_silence, matching_rows
+from anon_spark.model.estimate import RULE, Estimate
 from anon_spark.model.findings import Finding
 from anon_spark.model.guarantee import NonreciprocalAnonymity, NonreciprocalDiversity
 from anon_spark.model.progress import Progress
@@ -40,7 +41,8 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 from anon_spark.report import Section, set_valued_sections
 from anon_spark.report.set_valued import MEASURES
-from anon_spark.risk import reconstruction, relink_attack
+from anon_spark.risk import known_link, reconstruction, relink_attack
+from anon_spark.risk.relink import SIGNIFICANT
 from pipelines.findings import Shown, Worth
 from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import without_order
@@ -209,13 +211,24 @@ class SetValuedPipeline:
 
     def attacks(self, facts: Mapping[str, Any]) -> list[Finding]:
         """Simulated link attacks that are above the promise by more than chance, though not so far that the gate refused."""
-        return []
+        link = facts["risk"]["link_attack"]
+        estimates = {
+            name: Estimate(link[f"rate_by_{name}"], link[f"standard_error_by_{name}"], link["promised_at_most"])
+            for name in ("fit", "simulation")
+        }
+        text = "A simulated link attack by {} finds {}. Promised at most {:.4f}. " + RULE
+        return [
+            Finding("look", "attack", text.format(name, rate, rate.promise), rate.rate)
+            for name, rate in estimates.items()
+            if rate.noticed
+        ]
 
     def risk(
         self, source: DataFrame, release: DataFrame, recoding: SetValuedRecoding, verdicts: Sequence[Verdict], rows: int
     ) -> dict[str, Any]:
         """What an attacker gains, as plain numbers: rows found, which the gate has judged, and item sets rebuilt."""
-        link = next(verdict.facts for verdict in verdicts if verdict.name == LINK_ATTACK)
+        link = dict(next(verdict.facts for verdict in verdicts if verdict.name == LINK_ATTACK))
+        known = link.pop("known_link")
         found = reconstruction(recoding.slots, self.job.set_valued.graph, self.job.degree)
         rebuilt = {
             "records_looked_at": found.records,
@@ -225,7 +238,7 @@ class SetValuedPipeline:
             "rows_whose_most_similar_row_is_a_neighbour": found.next_share,
             "more_may_be_known": not found.exact,
         }
-        return {"link_attack": dict(link), "reconstruction": rebuilt}
+        return {"link_attack": link, "known_link": known, "reconstruction": rebuilt}
 
     def facts(self, recoding: SetValuedRecoding, verdicts: Sequence[Verdict], risk: Mapping[str, Any]) -> dict[str, Any]:
         """The recoding's facts with its measures, what counts are worth, and risk."""
@@ -297,23 +310,28 @@ class SetValuedPipeline:
         keys = [derived(recoding.key, f"attack {number}") for number in range(draws)]  # none is that of the release
         drawn = workspace.store(attacked.drawn_again(keys), "attack-draws")
         found = relink_attack(linked, staged, drawn, self.job.columns.items, self.job.degree)
+        graph = attacked.slots.select(LINK, BLOCK, PART, SLOT)
+        known = known_link(drawn, graph, self.job.degree)
         refused = [risk for risk in found if risk.refused]
         promise, rates = 1 / self.job.degree, {risk.attack: risk.rate for risk in found}
-        told = ", ".join(f"{rate:.4f} by {attack}" for attack, rate in rates.items())
-        end = ": significantly above the promise." if refused else "."
+        told = "; ".join(f"by {risk.attack} {risk.estimate}" for risk in found)
+        limit = min(1.0, *(risk.detectable for risk in found))
+        end = " Significantly above the promise." if refused else ""
         return Verdict(
             LINK_ATTACK,
             not refused,
             len(refused),
             sum(risk.trials for risk in found),
-            f"rows found in {draws} fresh draws: {told}; promised at most {promise:.4f}{end}",
+            f"rows found in {draws} fresh draws: {told}. Promised at most {promise:.4f}; refused from {limit:.4f} on, which "
+            f"chance alone exceeds once in {1 / SIGNIFICANT:,.0f} runs.{end}",
             {
                 "sampled_records": found[0].records,
                 "fresh_draws": draws,
                 **{f"rate_by_{attack}": rate for attack, rate in rates.items()},
-                **{f"standard_error_by_{risk.attack}": risk.error for risk in found},
+                **{f"{name}_by_{risk.attack}": value for risk in found for name, value in risk.estimate.facts().items()},
                 "promised_at_most": promise,
-                "refused_from_a_rate_of": min(1.0, *(risk.detectable for risk in found)),
+                "refused_from_a_rate_of": limit,
+                "known_link": {one.kind: {"rate": one.estimate.rate, **one.estimate.facts()} for one in known if one.estimate},
             },
         )
 

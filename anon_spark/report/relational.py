@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from anon_spark.model.estimate import EXACT_RULE
 from anon_spark.report.formats import is_flag, is_number, show, wording
 from anon_spark.report.items import Item, Picture, Table, Text
 from anon_spark.report.plots import bucket_name, class_size_plot
@@ -48,7 +49,8 @@ def risk_items(risk: Mapping[str, Any]) -> list[Item]:
         if isinstance(value, Mapping):
             tables[wording(name)] = list(_flat(value))
     words = "Numbers for somebody who knows every quasi-identifier of a person and looks that person up in the release."
-    return [Text("", [words]), *(Table(title, ("measure", "value"), rows) for title, rows in tables.items())]
+    told = [words, EXACT_RULE] if "link_attack" in risk else [words]
+    return [Text("", told), *(Table(title, ("measure", "value"), rows) for title, rows in tables.items())]
 
 
 def _flat(nested: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

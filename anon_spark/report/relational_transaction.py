@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from anon_spark.model.estimate import EXACT_RULE, Estimate
 from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
 from anon_spark.report.plots import panels_plot, rates_plot
@@ -103,20 +104,35 @@ def _risk_items(facts: Mapping[str, Any]) -> list[Item]:
     told = "; ".join(f"{name}: {show(rate)}" for name, rate in bars.items())
     promise = next((one["promise"] for one in attacks), None)
     rows = [
-        (_known(one), "yes" if one["promised"] else "no", one["success"], one["worst"], one["least"], one["below"], one["share"])
+        (
+            _known(one),
+            "yes" if one["promised"] else "no",
+            *(one["success"], _interval(one), one["worst"], one["least"], one["below"], one["share"]),
+        )
         for one in attacks
     ]
-    head = ("known", "promised", "mean chance", "worst chance", "fewest rows", "records below k", "sensitive item learnt")
+    head = (
+        *("known", "promised", "mean chance", "95 % interval", "worst chance"),
+        *("fewest rows", "records below k", "sensitive item learnt"),
+    )
     note = f"A sample of {show(attacks[0]['records'])} records."
     if facts.get("l") is not None:
         note += f" A sensitive item is learnt with at most {show(1 / facts['l'])} where it is promised."
     elif facts.get("sensitive_items"):
         note += " Sensitive items are published without protection: nothing limits what is learnt of them."
     return [
-        Text("", [words]),
+        Text("", [words, f"Promised at most: {show(promise)} at worst. {EXACT_RULE}"]),
         Picture("Chance to pick the right row, at worst", rates_plot(bars, promise), f"{told}."),
         Table("Knowledge attack", head, rows, note),
     ]
+
+
+def _interval(attack: Mapping[str, Any]) -> str | None:
+    error = attack.get("error")
+    if error is None:
+        return None
+    low, high = Estimate(attack["success"], error, attack["promise"]).interval
+    return f"{low:.4f} to {high:.4f} (standard error {error:.4f})"
 
 
 def _known(attack: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from anon_spark.model.estimate import RULE, Estimate
 from anon_spark.report.formats import is_flag, is_number, seconds, show, wording
 from anon_spark.report.items import Item, Picture, Section, Table, Text
 from anon_spark.report.plots import bucket_name, rates_plot, sizes_plot
@@ -118,21 +119,56 @@ def _risk_items(risk: Mapping[str, Any]) -> list[Item]:
         )
         bars = {words: float(link[name]) for name, words in SHOWN_RATES.items() if link.get(name) is not None}
         told = "; ".join(f"{name}: {show(rate)}" for name, rate in bars.items())
-        items.append(Text("", [words]))
+        items.append(Text("", [words, *_judged(link)]))
         if bars:
             drawn = rates_plot(bars, link.get("promised_at_most"))
             items.append(Picture("Share of records found", drawn, f"Share of records whose row was found. {told}."))
         items.append(Table("Link attack", ("measure", "value"), list(_flat(link))))
+    if risk.get("known_link"):
+        items += _known_link_items(risk["known_link"])
     if rebuilt:
         words = (
             "Items are not protected. Somebody who knows no item set at all chains rows that overlap and solves for the "
             "records; the share below was rebuilt so, without any draw. Do not use this family where an item is sensitive."
         )
         items += [Text("", [words]), Table("Reconstruction of item sets", ("measure", "value"), list(_flat(rebuilt)))]
-    others = {name: value for name, value in risk.items() if name not in ("link_attack", "reconstruction")}
+    others = {name: value for name, value in risk.items() if name not in ("link_attack", "known_link", "reconstruction")}
     if others:
         items.append(Table("", ("measure", "value"), list(_flat(others))))
     return items
+
+
+def _judged(link: Mapping[str, Any]) -> list[str]:
+    """Each simulated rate beside the promise, and the rule by which it is judged."""
+    promise, told = link.get("promised_at_most"), []
+    for name in ("fit", "simulation"):
+        rate = link.get(f"rate_by_{name}")
+        if rate is not None and promise is not None and f"standard_error_by_{name}" in link:
+            estimate = Estimate(float(rate), link[f"standard_error_by_{name}"], float(promise))
+            told.append(f"{wording(SHOWN_RATES[f'rate_by_{name}'])}: {estimate}; promised at most {promise:.4f}.")
+    limit = link.get("refused_from_a_rate_of")
+    refused = f" With so many draws that is a rate of {limit:.4f}." if limit is not None else ""
+    return [*told, RULE + refused] if told else []
+
+
+def _known_link_items(known: Mapping[str, Mapping[str, Any]]) -> list[Item]:
+    names = {
+        "none": "no link",
+        "neighbour": "the link of a record that shares a row with it",
+        "other": "the link of another record of its block",
+    }
+    words = (
+        "One known link: somebody also knows which row is one person's. Nothing is promised then. Measured on fresh draws of "
+        "the same graph: how often the row of another record is found, by the place that is most frequent beside the known one."
+    )
+    rows = [
+        (names[kind], one["rate"], f"{one['interval_from']:.4f} to {one['interval_to']:.4f}", one["standard_error"])
+        for kind, one in known.items()
+    ]
+    head = ("known beside all item sets and the graph", "rows found", "95 % interval", "standard error")
+    none, near = known.get("none"), known.get("neighbour")
+    told = f" A known link lifts the rate of a neighbour from {none['rate']:.4f} to {near['rate']:.4f}." if none and near else ""
+    return [Text("", [words + told]), Table("What one known link tells", head, rows)]
 
 
 def _order_items(facts: Mapping[str, Any]) -> list[Item]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from anon_spark.model.estimate import EXACT_RULE
 from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
 from anon_spark.report.plots import bucket_name, rates_plot, shares_plot, sizes_plot, trail_plot
@@ -20,6 +21,7 @@ SEARCHES = {
     "ocs": "ocs: as gcs, no relation is ever taken apart",
     "acs": "acs: all cuts",
 }
+RULE_OF_THREE = "Where none of so many draws was found, the true share is below 3 / drawn with 95 %."
 AWARE = (
     "Somebody who knows the schema can look for a value that stands without the class that was above it: such a value lost a "
     "relation. The guarantee does not cover that. Counted: knowledge with a relation that was taken apart, and how often fewer "
@@ -114,7 +116,7 @@ def _risk_items(facts: Mapping[str, Any]) -> list[Item]:
     few = f"fit 1 to {facts['required_k'] - 1}"
     head = ("known", "promised", "drawn", "fit no record", few, "fewest that fit", "without the person")
     items: list[Item] = [
-        Text("", [words]),
+        Text("", [words, f"Promised within the promise: 0. {RULE_OF_THREE} {EXACT_RULE}"]),
         Picture("Share of what was drawn that fits fewer than k records, but some", rates_plot(bars), f"{told}."),
         Table("Knowledge attack", head, rows),
     ]

@@ -6,6 +6,7 @@ Measured on the tables themselves with code of its own; nothing here decides whe
 from anon_spark.risk.cover import CoverRisk, cover_attack
 from anon_spark.risk.homogeneity import Homogeneity, homogeneity
 from anon_spark.risk.knowledge import KnowledgeRisk, knowledge_attack
+from anon_spark.risk.known_link import KnownLinkRisk, known_link
 from anon_spark.risk.link import LinkRisk, link_attack
 from anon_spark.risk.reconstruction import Reconstruction, reconstruction
 from anon_spark.risk.relink import RelinkRisk, relink_attack
@@ -16,6 +17,7 @@ __all__ = [
     "CoverRisk",
     "Homogeneity",
     "KnowledgeRisk",
+    "KnownLinkRisk",
     "LinkRisk",
     "Reconstruction",
     "RelinkRisk",
@@ -27,6 +29,7 @@ __all__ = [
     "cover_attack",
     "homogeneity",
     "knowledge_attack",
+    "known_link",
     "link_attack",
     "reconstruction",
     "relink_attack",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from anon_spark.columns import PREFIX, ROWS
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.risk.cells import cell, content_hash
+from anon_spark.risk.link import error_of_ratio, squares
 
 _PERSON, _CHUNK, _SIZE = PREFIX + "known", PREFIX + "chunk", PREFIX + "size"
 _CANDIDATES, _SMALLEST = PREFIX + "candidates", PREFIX + "smallest"
@@ -48,6 +49,7 @@ class CoverRisk:
     after_worst: float
     class_expected: float
     class_worst: float
+    after_error: float | None = field(default=None, compare=False)  # standard error of after_expected, over tuples
 
 
 def cover_attack(
@@ -105,6 +107,7 @@ def cover_attack(
         after_worst=found["after_worst"],
         class_expected=expected["class"],
         class_worst=found["class_worst"],
+        after_error=error_of_ratio(found, found["after"]),
     )
 
 
@@ -227,4 +230,5 @@ def _success(met: DataFrame) -> DataFrame:
         F.coalesce(F.max(after), F.lit(0.0)).alias("after_worst"),
         F.coalesce(F.sum(F.col(ROWS) * known_class), F.lit(0.0)).alias("class"),
         F.coalesce(F.max(known_class), F.lit(0.0)).alias("class_worst"),
+        *squares(F.coalesce(after, F.lit(0.0))),
     )

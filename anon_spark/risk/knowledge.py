@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -56,6 +56,7 @@ class KnowledgeRisk:
     below: int
     share: float | None
     share_promise: float | None
+    error: float | None = field(default=None, compare=False)  # standard error of success, over the records
 
     def __str__(self) -> str:
         known = "all items" if self.items is None else f"{self.items} items"
@@ -132,6 +133,7 @@ def _risk(
         below=sum(rows < k for rows in fits),
         share=max((one / max(1, rows) for one, rows in zip(most, fits, strict=True)), default=0.0) if secrets else None,
         share_promise=1 / l if l is not None else None,
+        error=float(f"{np.std(chances, ddof=1) / math.sqrt(len(chances)):.6g}") if len(chances) > 1 else None,
     )
 
 

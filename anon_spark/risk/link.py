@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS
@@ -35,6 +35,7 @@ class LinkRisk:
     before_worst: float
     after_expected: float
     after_worst: float
+    after_error: float | None = field(default=None, compare=False)  # standard error of after_expected, over tuples
 
 
 def link_attack(
@@ -92,6 +93,7 @@ def link_attack(
         F.coalesce(F.max(1 / F.col(ROWS)), F.lit(0.0)).alias("before_worst"),
         F.coalesce(F.sum(F.col(ROWS) / F.col(_SIZE)), F.lit(0.0)).alias("after_sum"),
         F.coalesce(F.max(1 / F.col(_SIZE)), F.lit(0.0)).alias("after_worst"),
+        *squares(F.coalesce(1 / F.col(_SIZE), F.lit(0.0))),
     ).collect()[0]
     sampled = found["rows"]
     return LinkRisk(
@@ -103,7 +105,24 @@ def link_attack(
         # rounded: sums of doubles depend on their order in the last digits
         after_expected=float(f"{found['after_sum'] / sampled:.12g}") if sampled else 0.0,
         after_worst=found["after_worst"],
+        after_error=error_of_ratio(found, found["after_sum"]),
     )
+
+
+def squares(chance: Column) -> list[Column]:
+    """Sums of sampled tuples with their rows, by which `error_of_ratio` tells how sure a mean over rows is."""
+    weight = F.col(ROWS).cast("double") * F.col(ROWS)
+    sums = {"squares": weight * chance * chance, "cross": weight * chance, "weights": weight}
+    return [F.coalesce(F.sum(value), F.lit(0.0)).alias(name) for name, value in sums.items()]
+
+
+def error_of_ratio(found: Row, total: float) -> float | None:
+    """Standard error of total / rows where whole tuples were sampled; None for fewer than two."""
+    if found["tuples"] < 2:
+        return None
+    rate = total / found["rows"]
+    spread = max(0.0, found["squares"] - 2 * rate * found["cross"] + rate**2 * found["weights"])
+    return float(f"{math.sqrt(spread) / found['rows']:.6g}")
 
 
 def _lookups(

@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from anon_spark.columns import BASE, BLOCK, DRAW, LINK, MAX_ERRORS, PREFIX, SLOT, UNCERTAIN
+from anon_spark.model.estimate import Estimate
 from anon_spark.risk.cells import cell
 from anon_spark.risk.item_sets import Ints, Marks, Words, as_numbers, as_set, bitmaps, bits_set, compiled, items_in
 
 RECORDS = 500
 ROWS_AT_ONCE = 50_000  # published rows that meet the sample in one worker, about
-SIGNIFICANT = 3.4e-6  # one-sided, as far out as 4.5 standard deviations of a normal distribution
+SIGNIFICANT = 3.4e-6  # one-sided, as far out as 4.5 standard deviations of a normal distribution (REFUSED_ERRORS)
 
 Floats = NDArray[np.float64]
 Attack = Literal["fit", "simulation"]
@@ -60,6 +61,11 @@ class RelinkRisk:
         return self.bound < SIGNIFICANT
 
     @property
+    def estimate(self) -> Estimate:
+        """The rate beside the promise; one unit has no standard error."""
+        return Estimate(self.rate, self.error if self.units > 1 else None, self.promise)
+
+    @property
     def detectable(self) -> float:
         """The least rate that would be refused with so many units; 1 or more: none, there are too few draws."""
         if not self.units:
@@ -75,8 +81,8 @@ class RelinkRisk:
 
     def __str__(self) -> str:
         return (
-            f"link attack by {self.attack}: {self.rate:.4f} (± {self.error:.4f}) of {self.trials} trials in {self.units} "
-            f"independent units, promised at most {self.promise:.4f}; such a rate has a probability of {self.bound:.2g} or "
+            f"link attack by {self.attack}: {self.estimate} of {self.trials} trials in {self.units} independent units, "
+            f"promised at most {self.promise:.4f}; such a rate has a probability of {self.bound:.2g} or "
             f"less where the promise holds{', which is refused' if self.refused else ''}."
         )
 
