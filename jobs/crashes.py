@@ -36,8 +36,8 @@ from pipelines.run import run
 
 ROWS = 1_500
 STEPS = (
-    "identity", "clean", "fit", "release", "audit", "risk", "publish", "commit", "write", "compare", "committed", "report",
-    "log",
+    "identity", "clean", "fit", "release", "audit", "risk", "findings", "publish", "commit", "write", "compare", "committed",
+    "report", "log",
 )  # fmt: skip
 PUBLISHING = ("commit", "write", "compare", "committed")  # also tried where an old release stands
 WRITE = "write"  # between the steps commit and compare: rows lie in the folder of the release, no commit names them

@@ -32,7 +32,8 @@ from tests.spark.test_set_valued_run import SETS, baskets
 from tests.spark.town import Town, people
 
 STEPS = [
-    "identity", "clean", "fit", "release", "audit", "risk", "publish", "commit", "compare", "committed", "report", "log",
+    "identity", "clean", "fit", "release", "audit", "risk", "findings", "publish", "commit", "compare", "committed",
+    "report", "log",
 ]  # fmt: skip
 
 
