@@ -9,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
 
-from anon_spark.audit import verify_columns, verify_order
+from anon_spark.audit import verify_columns, verify_metadata, verify_order
 from anon_spark.columns import KEY, LINK, ORDER
 from anon_spark.errors import ConfigurationError
+from anon_spark.primitives.plain import without_metadata
 from tests.audit.town import NAMES, QUASI, frame, honest
 
 COLUMNS = ["group", "disease"]
@@ -111,3 +113,16 @@ def test_a_descent_between_two_chunks_of_a_file_is_found(spark: SparkSession, ke
 def test_a_frame_without_files_has_no_order_to_check(spark: SparkSession, key: DataFrame) -> None:
     with pytest.raises(ConfigurationError, match="read back from its files"):
         verify_order(rows_of(spark, 3), key, COLUMNS)
+
+
+def test_metadata_is_refused_wherever_it_stands_and_its_text_is_not_repeated(spark: SparkSession) -> None:
+    note = {"comment": "Planted-note"}
+    inside = StructType([StructField("x", StringType(), True, note)])
+    kinds = [StringType(), inside, ArrayType(inside), MapType(StringType(), ArrayType(inside)), MapType(inside, StringType())]
+    fields = [StructField(f"c{at}", kind, True, {} if at else note) for at, kind in enumerate(kinds)]
+    release = spark.createDataFrame([], StructType(fields))
+    for verdict in (verify_columns(release, release.columns), verify_metadata(release)):
+        assert not verdict.passed and verdict.violations == 5 and "Planted-note" not in str(verdict)
+    plain = without_metadata(release)
+    assert verify_columns(plain, release.columns).passed and verify_metadata(plain).passed
+    assert plain.columns == release.columns and plain.dtypes == release.dtypes

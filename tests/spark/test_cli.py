@@ -300,6 +300,7 @@ def test_audit_verifies_what_stands(published: PublishedTown, capsys: pytest.Cap
     lines = capsys.readouterr().out.splitlines()
     assert [re.sub(r"\. .*", ".", line.strip()) for line in lines] == [
         "publication: passed.",
+        "metadata: passed.",
         "columns: passed.",
         "5-anonymity: passed.",  # of rows, in the release
         "5-anonymity: passed.",  # of persons, in the rows it was made from

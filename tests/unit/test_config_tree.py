@@ -341,3 +341,15 @@ def test_keys_of_the_family() -> None:
     assert keys["columns.tree"].startswith("mapping of names to section, required")
     assert {f"{TREE}.<column>.children", f"{TREE}.<column>.mask.keep", "input.nest.<column>.on"} <= set(keys)
     assert "input.nest" not in known_keys("lattice") and "columns.quasi_identifiers" not in keys
+
+
+@pytest.mark.parametrize("name", ["value", "Class", "nested", "paths", "order date", "a=b"])
+def test_class_names_that_a_release_cannot_have(name: str) -> None:
+    classes = {name: JOB["columns"]["tree"]["nation"]}
+    with pytest.raises(ConfigurationError, match="rename") as raised:
+        parsed({"columns.tree": classes})
+    told = "value, class, nested, paths are" if name.isalpha() else "no space and none of , ; { } ( ) ="
+    assert told in str(raised.value) and name in str(raised.value)
+    if name.isalpha():
+        with pytest.raises(ConfigurationError, match="value, class, nested, paths are reserved"):
+            TreeSchema((TreeClass(name, "field"),))
