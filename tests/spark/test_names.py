@@ -193,7 +193,7 @@ def test_names_that_delta_forbids_are_refused_before_anything_is_written(spark: 
         prepare(load_job(file), spark)
     assert sorted(folder.rglob("*")) == sorted({*before, file})
 
-    tree = {**JOBS["tree"]["columns"], "keep": [], "tree": {"nice": {"field": f"{NICE}x.y", "mask": {}}}}
+    tree = {**JOBS["tree"]["columns"], "keep": [], "tree": {"age": {"field": AGE, "mask": {}}}}
     with pytest.raises(ConfigurationError, match="a column or field with a dot in its name cannot be given"):
         prepare(load_job(job_file(folder, "tree", columns=tree)), spark)
 

@@ -81,6 +81,10 @@ class Records:
 
 def check_table(df: DataFrame, roles: Roles) -> None:
     """Refuse columns and fields that are not there or cannot be values. Cost: none, reads the schema."""
+    dotted = [name for name in df.columns if "." in name]
+    unknown = [one.field for one in roles.schema if one.steps[0] not in df.columns]
+    if any(f"{field}.".startswith(f"{name}.") for field in unknown for name in dotted):
+        places_of(df.schema, roles.schema)  # says what a dot means, which a missing column does not
     require_columns(df, [*roles.named, *([roles.person] if roles.person else [])])
     places_of(df.schema, roles.schema)
 
