@@ -44,8 +44,8 @@ def test_local() -> None:
 
 
 def test_transactions() -> None:
-    source = [{"n": at, "t": items} for at, items in enumerate([["x"], ["x", "y"], ["y"], ["x", "z"]])]
-    job = {"columns": {"transactions": ["t"]}, "privacy": {"k": 2, "m": 2}, "nulls": "value"}
+    source: list[dict[str, Any]] = [{"n": at, "t": items} for at, items in enumerate([["x"], ["x", "y"], ["y"], ["x", "z"]])]
+    job: dict[str, Any] = {"columns": {"transactions": ["t"]}, "privacy": {"k": 2, "m": 2}, "nulls": "value"}
 
     def judged(*published: tuple[int, int, list[list[str]]], **privacy: Any) -> list[str]:
         release = [{"n": {"lo": low, "hi": high}, "t": items, "t_sensitive": []} for low, high, items in published]
@@ -82,4 +82,5 @@ def test_trees() -> None:
     assert judge_trees(records, [row("ua vc"), row("ub vc")], readers, job)  # a is of one
     assert judge_trees(records, [row("ug vc"), row("ug", "vc")], readers, job)  # one relation is of one
     assert judge_trees(records, [row("uh vc"), row("uh vc")], readers, job)  # not true
-    assert judge_trees(records, [row("ug vc"), row("ug vc")], readers, {**job, "secret": {"v"}, "privacy": {**job["privacy"], "l": 2}})
+    diverse = {"secret": {"v"}, "privacy": {"k": 2, "m": 2, "n": 1, "l": 2}}
+    assert judge_trees(records, [row("ug vc"), row("ug vc")], readers, diverse)  # c is of all
