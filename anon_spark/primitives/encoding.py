@@ -142,6 +142,8 @@ def dictionaries(
     coded = with_codes(keyed, entries, [0] * len(names), codes)
     unknown = reduce(or_, (there[name] & F.col(code).isNull() for name, code in zip(names, codes, strict=True)))
     in_scope = _by_position(_values(coded, names, there, rows, ~_of_record(unknown, record)), len(names))
+    if not any(scope for own in in_scope for _, _, scope in own):
+        return entries  # nothing is left, which whoever asks refuses
     return [
         replace(_dictionary(entry.name, hierarchies[entry.name], parse, own, nulls), strange=entry.strange)
         for entry, parse, own in zip(entries, parsers, in_scope, strict=True)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from anon_spark.families.lattice.recoding import Fitted
 from anon_spark.model.hierarchy import Hierarchy
 from tests.spark.town import Town
-from tests.tamper.gate import Attempt, Faults, Gate, lying, one_changed, refused_by_a_run, without_a_row
+from tests.tamper.gate import Attempt, Faults, Gate, lying, one_changed, refused_by_a_run, tried, without_a_row
 from tests.tamper.people import CITIES, JOB, ZIPS, people
 
 
@@ -117,35 +117,35 @@ def in_source_order(gate: Gate) -> Attempt:
 FAULTS: Faults = {
     "a class split by an invisible character": (
         "truthfulness", one_changed(lambda row: row["city"] == "North", "city", lambda label: label + "\u200b")),
-    "a label with a space behind it": (
-        "truthfulness", one_changed(lambda row: row["city"] == "South", "city", lambda label: label + " ")),
     "a sensitive value in another Unicode form": (
         "truthfulness", one_changed(lambda row: row["illness"] == "gripp\u00e9", "illness", lambda text: normalize("NFD", text))),
     "null as the text null": (
         "truthfulness", one_changed(lambda row: row["illness"] is None, "illness", lambda _: "null")),
+    "sensitive values exchanged between classes": ("truthfulness", swapped_across),
+    "one row doubled and another lost": ("truthfulness", doubled),
+    "one person's rows as a crowd": ("3-anonymity", a_person_as_a_crowd),
+    "a zero with a sign": ("truthfulness", one_changed(lambda row: row["dose"] == 0, "dose", lambda dose: -dose)),
+    "rows in another order than the key's": ("row order", in_source_order),
+    "one more column": ("columns", extra_column),
+    "a hierarchy that is not the job's": ("truthfulness", other_hierarchy),
+    "a level that does not exist": ("readable", lambda gate: on_levels(gate, 9)),
+    "fewer suppressed rows claimed": ("row accounting", lambda gate: claiming(gate, suppressed=0)),
+    "a label with a space behind it": (
+        "truthfulness", one_changed(lambda row: row["city"] == "South", "city", lambda label: label + " ")),
     "a label replaced by its sibling": (
         "truthfulness", one_changed(lambda row: row["city"] == "North", "city", lambda _: "South")),
-    "sensitive values exchanged between classes": ("truthfulness", swapped_across),
     "sensitive values exchanged inside a class": ("truthfulness", swapped_inside),
-    "one row doubled and another lost": ("truthfulness", doubled),
     "a suppressed class republished": ("3-anonymity", lambda gate: with_more(republished("31***", "South", 2), gate)),
-    "one person's rows as a crowd": ("3-anonymity", a_person_as_a_crowd),
     "a dropped row published": ("truthfulness", lambda gate: with_more(republished("13***", "North", 1), gate)),
     "a kept number changed in its last bit": (
         "truthfulness", one_changed(lambda row: row["dose"] == 0.1, "dose", lambda dose: nextafter(dose, inf))),
-    "a zero with a sign": ("truthfulness", one_changed(lambda row: row["dose"] == 0, "dose", lambda dose: -dose)),
     "not a number": ("truthfulness", one_changed(lambda row: row["dose"] == 1.5, "dose", lambda _: float("nan"))),
-    "rows in another order than the key's": ("row order", in_source_order),
-    "one more column": ("columns", extra_column),
     "an identifier under another name": ("truthfulness", identifier_renamed),
     "a column less": (
         "columns", lambda gate: Attempt(
             [{name: value for name, value in row.items() if name != "dose"} for row in gate.rows()],
             lying(gate.recoding, published=["city", "zip", "illness"]))),
-    "a hierarchy that is not the job's": ("truthfulness", other_hierarchy),
     "other levels than were staged": ("truthfulness", lambda gate: on_levels(gate, 2)),
-    "a level that does not exist": ("readable", lambda gate: on_levels(gate, 9)),
-    "fewer suppressed rows claimed": ("row accounting", lambda gate: claiming(gate, suppressed=0)),
     "more classes claimed": ("row accounting", lambda gate: claiming(gate, classes=3)),
     "a larger k claimed": ("row accounting", lambda gate: claiming(gate, k=7)),
     "dropped rows claimed otherwise": ("row accounting", claiming_drops),
@@ -157,7 +157,7 @@ def test_the_honest_stage_passes(gate: Gate) -> None:
     assert gate.failed(Attempt()) == [] and gate.failed(Attempt(gate.rows())) == []
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", tried(FAULTS))
 def test_the_gate_refuses(gate: Gate, name: str) -> None:
     check, fault = FAULTS[name]
     assert check in gate.failed(fault(gate))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from anon_spark.families.mst.recoding import Fitted
 from anon_spark.model.hierarchy import Hierarchy
 from tests.spark.town import Town
-from tests.tamper.gate import Attempt, Faults, Gate, Record, lying, one_changed, refused_by_a_run, without_a_row
+from tests.tamper.gate import Attempt, Faults, Gate, Record, lying, one_changed, refused_by_a_run, tried, without_a_row
 from tests.tamper.people import CITIES, JOB, people
 
 FIRST_LEVEL, FIRST_LEAF = "_anon_level_0", "_anon_leaf_0"
@@ -136,32 +136,32 @@ def extra_column(gate: Gate) -> Attempt:
 FAULTS: Faults = {
     "a class split by an invisible character": (
         "truthfulness", one_changed(lambda row: True, "city", lambda text: text + "\u2060")),
-    "a label with a space behind it": ("truthfulness", one_changed(lambda row: True, "zip", lambda text: text + " ")),
     "null as the text null": ("truthfulness", one_changed(lambda row: row["illness"] is None, "illness", lambda _: "null")),
-    "a label replaced by null": ("truthfulness", one_changed(lambda row: True, "city", lambda _: None)),
-    "sensitive values exchanged between classes": ("truthfulness", swapped_across),
     "sensitive values exchanged inside a class": ("truthfulness", swapped_inside),
     "a row moved to another class": ("truthfulness", moved),
-    "a row with its raw values": ("3-anonymity", a_class_apart),
     "a class with one sensitive value": ("distinct 2-diversity", one_illness),
-    "one row doubled and another lost": ("truthfulness", doubled),
-    "a class left out": ("row accounting", left_out),
-    "a kept number changed in its last bit": (
-        "truthfulness", one_changed(lambda row: row["dose"] == 0.1, "dose", lambda dose: nextafter(dose, -inf))),
     "a zero with a sign": ("truthfulness", one_changed(lambda row: row["dose"] == 0, "dose", lambda dose: -dose)),
-    "rows in another order than the key's": (
-        "row order", lambda gate: Attempt(sorted(gate.rows(), key=lambda row: (row["dose"], repr(row))), ordered=False)),
     "one more column": ("columns", extra_column),
     "a tuple without assignment": ("truthfulness", assigned(without_one)),
-    "a tuple assigned twice": ("truthfulness", assigned(lambda frame: frame.union(frame.limit(1)))),
     "an assignment to other levels": ("truthfulness", assigned(finer)),
+    "a hierarchy that is not the job's": ("truthfulness", other_hierarchy),
+    "persons with several rows": (
+        "persons", lambda gate: Attempt(source=gate.source.withColumn("row_id", (F.col("row_id") / 2).cast("long")))),
+    "a class left out": ("row accounting", left_out),
+    "a label with a space behind it": ("truthfulness", one_changed(lambda row: True, "zip", lambda text: text + " ")),
+    "a label replaced by null": ("truthfulness", one_changed(lambda row: True, "city", lambda _: None)),
+    "sensitive values exchanged between classes": ("truthfulness", swapped_across),
+    "a row with its raw values": ("3-anonymity", a_class_apart),
+    "one row doubled and another lost": ("truthfulness", doubled),
+    "a kept number changed in its last bit": (
+        "truthfulness", one_changed(lambda row: row["dose"] == 0.1, "dose", lambda dose: nextafter(dose, -inf))),
+    "rows in another order than the key's": (
+        "row order", lambda gate: Attempt(sorted(gate.rows(), key=lambda row: (row["dose"], repr(row))), ordered=False)),
+    "a tuple assigned twice": ("truthfulness", assigned(lambda frame: frame.union(frame.limit(1)))),
     "an assignment to a level that does not exist": (
         "truthfulness", assigned(lambda frame: frame.withColumn(FIRST_LEVEL, F.lit(7)))),
     "an assignment of other leaves": (
         "truthfulness", assigned(lambda frame: frame.withColumn(FIRST_LEAF, F.lit(3) - F.col(FIRST_LEAF)))),
-    "a hierarchy that is not the job's": ("truthfulness", other_hierarchy),
-    "persons with several rows": (
-        "persons", lambda gate: Attempt(source=gate.source.withColumn("row_id", (F.col("row_id") / 2).cast("long")))),
     "dropped rows claimed otherwise": ("row accounting", claiming_drops),
     "nothing at all": ("3-anonymity", lambda gate: Attempt([])),
 }  # fmt: skip
@@ -171,7 +171,7 @@ def test_the_honest_stage_passes(gate: Gate) -> None:
     assert gate.failed(Attempt()) == [] and gate.failed(Attempt(gate.rows())) == []
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", tried(FAULTS))
 def test_the_gate_refuses(gate: Gate, name: str) -> None:
     check, fault = FAULTS[name]
     assert check in gate.failed(fault(gate))

@@ -13,7 +13,18 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import LINK
 from tests.spark.town import Town
-from tests.tamper.gate import Attempt, Fault, Faults, Gate, Record, lying, one_changed, refused_by_a_run, without_a_row
+from tests.tamper.gate import (
+    Attempt,
+    Fault,
+    Faults,
+    Gate,
+    Record,
+    lying,
+    one_changed,
+    refused_by_a_run,
+    tried,
+    without_a_row,
+)
 
 Paths = list[list[dict[str, str | None]]]
 PROMISE = "3^(2,1)-anonymity"
@@ -161,33 +172,33 @@ def valued(value: Callable[[str | None], str | None]) -> Callable[[Paths], Paths
 
 FAULTS: Faults = {
     "a label with an invisible character": ("truthfulness", one_changed(related, "paths", valued(lambda text: f"{text}\u200b"))),
-    "a label with a space behind it": ("truthfulness", one_changed(related, "paths", valued(lambda text: f"{text} "))),
-    "a label replaced by another": ("truthfulness", one_changed(related, "paths", valued(lambda _: "Carden"))),
-    "a label replaced by null": ("truthfulness", one_changed(related, "paths", valued(lambda _: None))),
     "null as the text null": ("truthfulness", one_changed(related, "paths", valued(lambda _: "null"))),
     "a path with a missing parent": ("truthfulness", one_changed(related, "paths", without_parent)),
     "a disassociated pair left together": ("truthfulness", one_changed(parted, "paths", together)),
-    "a path less": ("truthfulness", one_changed(related, "paths", lambda paths: paths[1:])),
     "a path twice": (PROMISE, one_changed(related, "paths", lambda paths: [paths[0], *paths])),
-    "paths in another order": (PROMISE, one_changed(related, "paths", lambda paths: paths[::-1])),
     "a path without nodes": (PROMISE, one_changed(related, "paths", lambda paths: [[], *paths])),
-    "a record without paths": (PROMISE, one_changed(related, "paths", lambda _: [])),
-    "a path upside down": ("truthfulness", one_changed(related, "paths", lambda paths: in_order([path[::-1] for path in paths]))),
-    "one row doubled and another lost": ("truthfulness", doubled),
     "rows of other records": ("truthfulness", links_exchanged),
-    "records that are not the source's": ("truthfulness", linked(elsewhere)),
     "records and rows that agree on another city": (
         "truthfulness", linked(elsewhere, relabelled(lambda one: node("city", "Carden") if one["class"] == "city" else one))),
     "persons put together wrongly": ("truthfulness", linked(rows_as_records)),
     "a cut that is none": ("readable", lambda gate: claiming(gate, cut=gate.recoding.cut[1:])),
-    "another cut than was applied": ("truthfulness", coarser_cut),
     "a cut relation not told": ("truthfulness", lambda gate: claiming(gate, pairs=[])),
+    "one more column": ("columns", extra_column),
+    "a label with a space behind it": ("truthfulness", one_changed(related, "paths", valued(lambda text: f"{text} "))),
+    "a label replaced by another": ("truthfulness", one_changed(related, "paths", valued(lambda _: "Carden"))),
+    "a label replaced by null": ("truthfulness", one_changed(related, "paths", valued(lambda _: None))),
+    "a path less": ("truthfulness", one_changed(related, "paths", lambda paths: paths[1:])),
+    "paths in another order": (PROMISE, one_changed(related, "paths", lambda paths: paths[::-1])),
+    "a record without paths": (PROMISE, one_changed(related, "paths", lambda _: [])),
+    "a path upside down": ("truthfulness", one_changed(related, "paths", lambda paths: in_order([path[::-1] for path in paths]))),
+    "one row doubled and another lost": ("truthfulness", doubled),
+    "records that are not the source's": ("truthfulness", linked(elsewhere)),
+    "another cut than was applied": ("truthfulness", coarser_cut),
     "a relation told as cut that is left": (
         "truthfulness", lambda gate: claiming(gate, pairs=[*gate.recoding.pairs, (("city", "Aldorf"), ("good", "tea"))])),
     "a hierarchy that is not the job's": ("readable", other_hierarchy),
     "rows in another order than the key's": (
         "row order", lambda gate: Attempt(sorted(gate.rows(), key=lambda row: (parted(row), row[LINK]))[::-1], ordered=False)),
-    "one more column": ("columns", extra_column),
     "dropped records claimed otherwise": ("row accounting", claiming_drops),
     "nothing at all": (PROMISE, lambda gate: Attempt([])),
 }  # fmt: skip
@@ -197,7 +208,7 @@ def test_the_honest_stage_passes(gate: Gate) -> None:
     assert gate.failed(Attempt()) == [] and gate.failed(Attempt(gate.rows())) == []
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", tried(FAULTS))
 def test_the_gate_refuses(gate: Gate, name: str) -> None:
     check, fault = FAULTS[name]
     assert check in gate.failed(fault(gate))
