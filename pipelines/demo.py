@@ -37,8 +37,7 @@ columns:
     sex: {levels: hierarchies/sex.csv}
     country: {levels: hierarchies/country.csv}
     salary: {levels: hierarchies/salary.csv}
-  sensitive: [disease]
-  keep: [weight]
+  sensitive: [disease]        # weight is left out: kept as it is, it would single out most rows whatever is generalized
 privacy: %(privacy)s
 output: {table: ./%(release)s, runs: ./runs, report: %(page)s}
 """
@@ -290,5 +289,6 @@ def _end(report: RunReport, folder: Path, family: str) -> str:
     checks = "\n".join(
         f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}" for check in report.checks
     )
+    found = "".join(f"\n  {finding.level:6}  {finding.text}" for finding in report.findings)
     outcome = f"{report.status.replace('_', ' ')}: {report.output_table}"
-    return f"{checks}\n{outcome}\nThe report with its plots: {folder / SETTINGS[family]['page']}"
+    return f"{checks}{found}\n{report.verdict}\n{outcome}\nThe report with its plots: {folder / SETTINGS[family]['page']}"

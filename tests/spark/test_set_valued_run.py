@@ -92,6 +92,11 @@ def test_a_run_publishes_what_the_audit_verified_and_draws_once(
     assert facts["example"]["lower"] <= facts["example"]["estimate"] <= facts["example"]["upper"] <= ROWS
     attack = facts["risk"]["link_attack"]
     assert attack["promised_at_most"] == 1 / 3 and 0.05 < attack["rate_by_fit"] < attack["refused_from_a_rate_of"] < 1
+    said = next(check.detail for check in report.checks if check.name == "link attack")
+    assert "95 % interval" in said and "standard error" in said and "Promised at most 0.3333; refused from 0." in said
+    known = facts["risk"]["known_link"]
+    assert abs(known["none"]["rate"] - 1 / 3) < 5 * known["none"]["standard_error"]
+    assert known["neighbour"]["rate"] > 0.4  # a ring of k = 3: one known link tells much of the records beside it
     assert facts["risk"]["reconstruction"]["records_looked_at"] == ROWS
     assert "1 records have no items" in " ".join(report.warnings)
     page = (town.folder / "report" / "town.html").read_text(encoding="utf-8")
@@ -123,7 +128,7 @@ def test_a_second_draw_is_told_and_l_rows_differ(town: Town, capsys: pytest.Capt
     assert main(["run", place.job_file(**diverse), "--quiet", "--redraw"]) == 0
 
     shown = capsys.readouterr().out
-    assert "look at  1 releases of the same rows were drawn before. They can be intersected" in shown
+    assert "look    1 releases of the same rows were drawn before. They can be intersected" in shown
     assert "the slots of a record show 2 or more, all different" in shown
     assert place.versions == 2
     assert place.runs[-1].guarantee == "nonreciprocal 2-diversity of religion on basket (definition only)"
