@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import LINK, PREFIX
 from anon_spark.engine import small_frame
-from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.rounds import Workspace, collect_small
 
 PLACE = PREFIX + "place"  # where a row stands in its sorted partition
 PART, BEFORE = PREFIX + "sorted_part", PREFIX + "before"  # a sorted partition, and how many rows stand before it
+MOST_PARTITIONS = 1_000_000  # a sort has as many as spark.sql.shuffle.partitions says
 PARTITION_BITS = 33  # how Spark numbers rows: partition, then place in it
 
 
@@ -26,7 +27,7 @@ def ranked(frame: DataFrame, by: Sequence[str], workspace: Workspace, rank: str 
     ordered = frame.orderBy(*by).withColumn(PLACE, F.monotonically_increasing_id()).drop(*by)
     stored = workspace.store(ordered, "sorted")  # numbered once: a second run of a task could number otherwise
     part = F.shiftright(PLACE, PARTITION_BITS)
-    sizes = stored.groupBy(part.alias(PART)).count().orderBy(PART).toArrow()
+    sizes = collect_small(stored.groupBy(part.alias(PART)).count().orderBy(PART), MOST_PARTITIONS, "Partitions of a sort")
     counts = sizes.column("count").to_numpy()
     before = sizes.select([PART]).append_column(BEFORE, pa.array(np.cumsum(counts) - counts, pa.int64()))
     offsets = small_frame(stored.sparkSession, before)

@@ -20,8 +20,8 @@ from anon_spark.kernels.trees import Trees, canonical
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.tree import Forest, TreeClass, TreeSchema
 from anon_spark.primitives.classes.frequencies import refuse_unseen
-from anon_spark.primitives.encoding import Dictionary, dictionaries, with_codes, with_keys
-from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries, with_codes, with_keys
+from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tables import require_columns
 from anon_spark.primitives.tasks import BatchTask, lists_of, number_lists
 
@@ -155,7 +155,7 @@ def read_records(source: DataFrame, roles: Roles, nulls: str, on_unseen: str, ma
     counted = _counted(trees, source, places, max_labels)
     _refuse(counted, max_labels)
     kept = trees.where(F.col(STATE) == KEPT).drop(STATE)
-    leaves = kept.select(F.explode(LABELS).alias(LABELS)).distinct().collect()
+    leaves = collect_small(kept.select(F.explode(LABELS).alias(LABELS)).distinct(), MOST_VALUES, "Distinct values of all classes")
     return Records(
         frame=kept,
         forest=forest,
@@ -163,7 +163,7 @@ def read_records(source: DataFrame, roles: Roles, nulls: str, on_unseen: str, ma
         nodes=counted["nodes"] or 0,
         merged=counted["values"] - counted["all_nodes"] if not counted["nulls"] + counted["unseen"] else 0,
         most_labels=counted["labels"] or 0,
-        occurring=sorted(row[0] for row in leaves),
+        occurring=sorted(leaves.column(0).to_pylist()),
         dropped_nulls=counted["nulls"],
         dropped_unseen=counted["unseen"],
     )

@@ -16,8 +16,11 @@ from anon_spark.kernels.tuples import Ladder, PersonSets, TupleTable
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Node
 from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.rounds import collect_small
 
 TRAVEL_BYTES = 32 * 2**20  # what may stand in a task's closure, and so pass through the driver
+MOST_TUPLES = TRAVEL_BYTES // 8  # rows that `travel_bytes` can let pass: with class values each counts 8 bytes
+MOST_SETS = TRAVEL_BYTES // 4
 
 
 def ladder_of(hierarchies: Sequence[Hierarchy]) -> Ladder:
@@ -36,11 +39,11 @@ def travel_bytes(tuples: int, ladder: Ladder, base: Node, class_values: int, mem
 
 
 def load_table(frame: DataFrame, sets: DataFrame | None, ladder: Ladder, base: Node, class_values: int) -> TupleTable:
-    """Collect a frequency frame whose size was checked before."""
+    """Collect a frequency frame whose size was checked before; what grew since is refused."""
     codes = code_columns(len(base))
     narrow = [F.col(code).cast(_narrow(ladder.cardinality(index, base[index]))) for index, code in enumerate(codes)]
     counts = [name for name in (CLASS, PERSONS) if name in frame.columns]
-    table = frame.select(*narrow, ROWS, *counts).toArrow()
+    table = collect_small(frame.select(*narrow, ROWS, *counts), MOST_TUPLES, "Distinct tuples that are counted at once")
     matrix = np.empty((len(base), table.num_rows), dtype=np.int32)
     for index in range(len(base)):
         matrix[index] = _numbers(table, index)
@@ -75,7 +78,7 @@ def _load_sets(sets: DataFrame | None, codes: Sequence[str], matrix: NDArray[np.
     """Sets of tuples as positions in the tuple table."""
     if sets is None:
         return None
-    table = sets.select(TUPLES, MULTIPLICITY).toArrow().combine_chunks()
+    table = collect_small(sets.select(TUPLES, MULTIPLICITY), MOST_SETS, "Sets of tuples of one person").combine_chunks()
     if table.num_rows == 0:
         return None
     lists: Any = table.column(TUPLES).chunk(0)

@@ -18,7 +18,7 @@ from anon_spark.model.lattice import Node
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.primitives.classes.arrays import TRAVEL_BYTES, ladder_of, load_table, travel_bytes
 from anon_spark.primitives.classes.frequencies import Frequencies, code_columns
-from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.rounds import Workspace, collect_small
 
 DRIVER_WORK = 2**25  # nodes × tuples below which a batch is counted at once where it is: a job would cost more
 TASK_WORK = 2**24
@@ -66,12 +66,10 @@ def _rows_by_leaf(frequencies: Frequencies) -> list[Ints]:
     if frequencies.dropped_nulls == frequencies.dropped_unseen == 0:
         return [dictionary.rows_by_leaf() for dictionary in frequencies.dictionaries]
     codes = code_columns(len(frequencies.hierarchies))
-    counts = (
-        frequencies.frame.select(F.posexplode(F.array(*codes)).alias("attribute", "code"), ROWS)
-        .groupBy("attribute", "code")
-        .agg(F.sum(ROWS))
-        .toArrow()
-    )
+    exploded = frequencies.frame.select(F.posexplode(F.array(*codes)).alias("attribute", "code"), ROWS)
+    by_code = exploded.groupBy("attribute", "code").agg(F.sum(ROWS))
+    leaves = sum(hierarchy.leaf_count for hierarchy in frequencies.hierarchies)
+    counts = collect_small(by_code, leaves, "Values of all quasi-identifiers")
     attribute, code, rows = (np.asarray(counts.column(index).to_numpy()) for index in range(3))
     found = []
     for position, hierarchy in enumerate(frequencies.hierarchies):

@@ -1,0 +1,169 @@
+"""Tables with features of Delta as input: each is published as it reads, or clearly refused. The table is in docs/inputs.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from anon_spark.errors import ConfigurationError
+from tests.spark.town import QUASI, Town, people
+
+SCHEMA = "person_id bigint, name string, age bigint, sex string, city string, disease string, weight bigint"
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """A town whose input each test makes anew, as a table of the catalog's default schema or as a path."""
+    town = Town.founded(spark, tmp_path_factory.mktemp("inputs") / "town", people(rows=ROWS))
+    town.spark.read.format("delta").load(str(town.folder / "people")).createOrReplaceTempView("townspeople")
+    return town
+
+
+def made(town: Town, name: str, clauses: str = "", columns: str = SCHEMA, listed: str = "*") -> str:
+    """The path of a new Delta table with the townspeople."""
+    path = f"{town.folder}/{name}"
+    town.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {clauses}")
+    target = f"delta.`{path}`" + ("" if listed == "*" else f" ({listed})")
+    town.spark.sql(f"INSERT INTO {target} SELECT {listed} FROM townspeople")
+    return path
+
+
+def deletion_vectors(town: Town) -> str:
+    path = made(town, "vectors", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    town.spark.sql(f"DELETE FROM delta.`{path}` WHERE person_id % 10 = 3")
+    assert list(Path(path).glob("deletion_vector_*.bin"))
+    return path
+
+
+def mapped_by_name(town: Town) -> str:
+    path = made(town, "by_name", "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    town.spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN name TO full_name")
+    town.spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN full_name TO name")
+    town.spark.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN person_id")
+    return path
+
+
+def mapped_by_id(town: Town) -> str:
+    return made(town, "by_id", "TBLPROPERTIES ('delta.columnMapping.mode' = 'id')")
+
+
+def change_data_feed(town: Town) -> str:
+    path = made(town, "feed", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    town.spark.sql(f"UPDATE delta.`{path}` SET weight = weight + 1 WHERE person_id % 10 = 3")
+    return path
+
+
+def constraints_and_generated_columns(town: Town) -> str:
+    columns = SCHEMA.replace("weight bigint", "weight bigint GENERATED ALWAYS AS (100 + person_id % 8)")
+    path = made(town, "generated", columns=columns, listed="person_id, name, age, sex, city, disease")
+    town.spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT of_age CHECK (age > 17)")
+    return path
+
+
+def identity(town: Town) -> str:
+    columns = SCHEMA.replace("person_id bigint", "person_id bigint GENERATED ALWAYS AS IDENTITY")
+    return made(town, "identity", columns=columns, listed="name, age, sex, city, disease, weight")
+
+
+def unused_nested_columns(town: Town) -> str:
+    path = f"{town.folder}/nested"
+    extra = "map('a', 1) AS a_map, parse_json('{\"b\": 2}') AS a_variant, named_struct('c', named_struct('d', 3)) AS a_struct"
+    town.spark.sql(f"SELECT *, {extra} FROM townspeople").write.format("delta").save(path)
+    return path
+
+
+def partitioned(town: Town) -> str:
+    return made(town, "partitioned", "PARTITIONED BY (city, sex)")
+
+
+def clustered(town: Town) -> str:
+    path = made(town, "clustered", "CLUSTER BY (city, age)")
+    town.spark.sql(f"OPTIMIZE delta.`{path}`")
+    return path
+
+
+def widened(town: Town) -> str:
+    path = made(
+        town, "widened", "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')", SCHEMA.replace("age bigint", "age int")
+    )
+    town.spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN age TYPE bigint")
+    town.spark.sql(f"INSERT INTO delta.`{path}` SELECT * FROM townspeople")  # files with either type
+    return path
+
+
+def many_files(town: Town) -> str:
+    path = f"{town.folder}/many"
+    frame = town.spark.table("townspeople").crossJoin(town.spark.range(17)).drop("id")
+    frame.repartition(1000, F.monotonically_increasing_id()).write.format("delta").save(path)
+    assert len(list(Path(path).glob("*.parquet"))) > 600
+    return path
+
+
+def collated(town: Town) -> str:
+    """Texts that are compared without case: groups of the table are not groups of bytes."""
+    columns = SCHEMA.replace("city string", "city string COLLATE UTF8_LCASE")
+    return made(town, "collated", columns=columns)
+
+
+def external(town: Town) -> str:
+    path = made(town, "elsewhere")
+    town.spark.sql(f"CREATE TABLE default.inputs_external USING delta LOCATION '{path}'")
+    return "default.inputs_external"
+
+
+READ: list[Callable[[Town], str]] = [
+    deletion_vectors, mapped_by_name, mapped_by_id, change_data_feed, constraints_and_generated_columns, identity,
+    unused_nested_columns, partitioned, clustered, widened, many_files, collated, external,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", READ, ids=lambda make: make.__name__)
+def test_table_is_published_as_it_reads(home: Town, make: Callable[[Town], str]) -> None:
+    table = make(home)
+    by_path = "/" in table
+    source = home.spark.read.format("delta").load(table) if by_path else home.spark.read.table(table)
+    rows = source.select("disease", "weight").collect()
+
+    report = home.run(
+        input__table=table, output__table=f"./release_{make.__name__}", output__report=None, privacy__suppression=0.0
+    )
+
+    assert report.status == "published" and all(check.passed for check in report.checks)
+    release = home.spark.read.format("delta").load(f"{home.folder}/release_{make.__name__}")
+    assert release.columns == [*QUASI, "disease", "weight"]
+    assert Counter((row.disease, row.weight) for row in release.collect()) == Counter(map(tuple, rows))  # type: ignore[arg-type]
+    # nothing of the input's own features is handed on
+    detail = home.spark.sql(f"DESCRIBE DETAIL delta.`{home.folder}/release_{make.__name__}`").collect()[0]
+    assert detail.partitionColumns == [] and "delta.columnMapping.mode" not in detail.properties
+
+
+def test_timestamps_without_zone_are_days(home: Town) -> None:
+    path = f"{home.folder}/ntz"
+    born = "timestamp_ntz(make_date(1960 + CAST(age AS int), 1 + CAST(age % 2 AS int), 5)) AS born"
+    home.spark.sql(f"SELECT *, {born} FROM townspeople").write.format("delta").save(path)
+
+    report = home.run(
+        input__table=path,
+        columns__quasi_identifiers={"born": {"date": ["year", "decade", "century"]}},
+        output__table="./release_ntz",
+        output__report=None,
+    )
+
+    assert report.status == "published" and all(check.passed for check in report.checks)
+
+
+def test_a_view_is_refused_and_says_what_to_do(home: Town) -> None:
+    home.spark.sql(f"CREATE VIEW default.inputs_view AS SELECT * FROM delta.`{home.folder}/people`")
+    before = home.listing()
+
+    with pytest.raises(ConfigurationError, match=r"input\.table: no Delta table at default\.inputs_view"):
+        home.run(input__table="default.inputs_view")
+
+    home.job_file()
+    assert {name for name in home.listing() if name not in before} <= {"job.yaml"}
