@@ -13,10 +13,12 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from anon_spark.columns import ROWS
 from anon_spark.engine import runs_here, setting, small_frame
 from anon_spark.errors import ConfigurationError, LimitExceeded
 from anon_spark.primitives import ranking
 from anon_spark.primitives.classes import arrays
+from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.rounds import Workspace, usable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +69,7 @@ def test_what_reaches_the_driver_has_a_bound(spark: SparkSession, workdir: Path,
     with Workspace(spark, str(workdir)) as workspace, pytest.raises(LimitExceeded, match="Partitions of a sort: more than 1,"):
         ranking.ranked(spark.range(4), ["id"], workspace)
     monkeypatch.setattr(arrays, "MOST_TUPLES", 2)
-    frame = small_frame(spark, pa.table({name: [1, 2, 3] for name in (*arrays.code_columns(1), arrays.ROWS)}))
+    frame = small_frame(spark, pa.table({name: [1, 2, 3] for name in (*code_columns(1), ROWS)}))
     ladder: Any = SimpleNamespace(cardinality=lambda attribute, level: 9)
     with pytest.raises(LimitExceeded, match="Distinct tuples that are counted at once: more than 2,"):
         arrays.load_table(frame, None, ladder, (0,), 0)

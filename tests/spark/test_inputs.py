@@ -137,7 +137,7 @@ def test_table_is_published_as_it_reads(home: Town, make: Callable[[Town], str])
     assert report.status == "published" and all(check.passed for check in report.checks)
     release = home.spark.read.format("delta").load(f"{home.folder}/release_{make.__name__}")
     assert release.columns == [*QUASI, "disease", "weight"]
-    assert Counter((row.disease, row.weight) for row in release.collect()) == Counter(map(tuple, rows))  # type: ignore[arg-type]
+    assert Counter((row.disease, row.weight) for row in release.collect()) == Counter(map(tuple, rows))
     # nothing of the input's own features is handed on
     detail = home.spark.sql(f"DESCRIBE DETAIL delta.`{home.folder}/release_{make.__name__}`").collect()[0]
     assert detail.partitionColumns == [] and "delta.columnMapping.mode" not in detail.properties

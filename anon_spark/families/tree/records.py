@@ -163,7 +163,7 @@ def read_records(source: DataFrame, roles: Roles, nulls: str, on_unseen: str, ma
         nodes=counted["nodes"] or 0,
         merged=counted["values"] - counted["all_nodes"] if not counted["nulls"] + counted["unseen"] else 0,
         most_labels=counted["labels"] or 0,
-        occurring=sorted(leaves.column(0).to_pylist()),
+        occurring=np.sort(leaves.column(0).to_numpy()).tolist(),
         dropped_nulls=counted["nulls"],
         dropped_unseen=counted["unseen"],
     )
