@@ -1,7 +1,8 @@
-"""The Spark part of the suite on several versions of Spark and Python: `make matrix`, or `python -m jobs.matrix`.
+"""The demonstration and the Spark part of the suite on several versions of Spark and Python: `make matrix`.
 
-Each combination has an environment of its own under .matrix, made the first time (network needed once). A Python that
-is not installed is passed over and said so. Needs nothing installed itself. Takes minutes per combination.
+The demonstration runs every family from a sample table to a release that passed its audit. Each combination has an
+environment of its own under .matrix, made the first time (network needed once). A Python that is not installed is
+passed over and said so. Needs nothing installed itself. Takes minutes per combination.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".matrix"
+DEMO_ROWS = 1_000
 PART = (  # every family from the table to the release and its audit, reading and writing, planted faults
     "tests/spark/test_session.py",
     "tests/spark/test_io.py",
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m jobs.matrix", description=__doc__)
     parser.add_argument("--sparks", default="4.0 4.1 4.2", help="lines of Spark")
     parser.add_argument("--pythons", default="python3.11 python3.12 python3.13", help="names or paths of interpreters")
-    parser.add_argument("--part", nargs="*", default=list(PART), help="what to hand to pytest")
+    parser.add_argument("--part", nargs="*", default=list(PART), help="what to hand to pytest; nothing: the demonstration only")
     options = parser.parse_args(arguments)
     outcomes = []
     for python in options.pythons.split():
@@ -77,18 +80,24 @@ def combination(python: str, spark: str, part: Sequence[str]) -> Outcome:
     folder = HOME / f"{Path(python).name}-spark{spark}"
     started = time.monotonic()
     HOME.mkdir(exist_ok=True)
-    with folder.with_suffix(".log").open("w") as log:
+    log_file = HOME / f"{folder.name}.log"
+    with log_file.open("w") as log:
         if not made(python, spark, folder, log.fileno()):
             return Outcome(python, spark, f"set-up failed, see {log.name}", time.monotonic() - started)
         own = folder / "bin" / "python"
         versions = "import platform, pyspark; print(platform.python_version(), pyspark.__version__)"
         asked = subprocess.run([own, "-c", versions], capture_output=True, text=True, check=True)
         exact_python, exact_spark = asked.stdout.split()
+        with tempfile.TemporaryDirectory(dir=HOME) as scratch:
+            demo = ["-m", "jobs.cli", "demo", "--dir", scratch, "--rows", str(DEMO_ROWS)]
+            shown = subprocess.run([own, *demo], cwd=ROOT, env=environment(), stdout=log, stderr=log, check=False)
         tests = [str(own), "-m", "pytest", "-q", "-p", "no:cacheprovider", *part]
-        done = subprocess.run(tests, cwd=ROOT, env=environment(), stdout=log, stderr=log, check=False)
-    text = folder.with_suffix(".log").read_text(errors="replace")
+        done = subprocess.run(tests if part else ["true"], cwd=ROOT, env=environment(), stdout=log, stderr=log, check=False)
+    text = log_file.read_text(errors="replace")
     counted = re.findall(r"^(\d+ .*) in [\d.]+s", text, re.MULTILINE)
-    result = f"{'passed' if done.returncode == 0 else 'FAILED'} ({counted[-1] if counted else 'no tests ran'})"
+    demonstrated = "demonstration" if shown.returncode == 0 else "demonstration FAILED"
+    good = shown.returncode == done.returncode == 0
+    result = f"{'passed' if good else 'FAILED'} ({demonstrated}, {counted[-1] if counted else 'no tests'})"
     return Outcome(exact_python, exact_spark, result, time.monotonic() - started)
 
 

@@ -99,9 +99,9 @@ def widened(town: Town) -> str:
 
 def many_files(town: Town) -> str:
     path = f"{town.folder}/many"
-    frame = town.spark.table("townspeople").crossJoin(town.spark.range(17)).drop("id")
-    frame.repartition(1000, F.monotonically_increasing_id()).write.format("delta").save(path)
-    assert len(list(Path(path).glob("*.parquet"))) > 600
+    frame = town.spark.table("townspeople").crossJoin(F.broadcast(town.spark.range(17, numPartitions=1))).drop("id")
+    frame.coalesce(1).write.format("delta").option("maxRecordsPerFile", 1).save(path)
+    assert len(list(Path(path).glob("*.parquet"))) == 17 * ROWS
     return path
 
 
