@@ -21,6 +21,7 @@ from anon_spark.audit.content import content_of
 from anon_spark.columns import quoted
 from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated, Stopped
 from anon_spark.io.causes import known_cause
+from anon_spark.io.publication import version_of
 from anon_spark.io.run_log import RunRow, append_run, begin_run_log
 from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
@@ -83,10 +84,10 @@ def run(
     trace = Trace(step)
     key, for_release = run_key()
     identity = Identity(prepared, for_release)
-    step("identity")
-    current = identity.already_published
-    again = [] if current else identity.second_draw(redraw)
     try:
+        step("identity")
+        current = identity.already_published
+        again = [] if current else identity.second_draw(redraw)  # refused before anything is written
         step("clean")
         begin_run_log(prepared.spark, prepared.job.output.runs)
         left = _clean(prepared)
@@ -108,7 +109,9 @@ def run(
         _finish(prepared, trace, for_release)
         raise
     except (Stopped, KeyboardInterrupt):
-        trace.message = "Stopped before anything was published." if trace.output_version is None else "Stopped after publication."
+        trace.output_version = version_of(prepared.spark, prepared.job.output.table, trace.run_id)
+        published_too = "Stopped after publication: the next run compares it with what was audited."
+        trace.message = "Stopped before anything was published." if trace.output_version is None else published_too
         _finish(prepared, trace, for_release)
         raise
     except Exception as error:
