@@ -210,7 +210,7 @@ def _left(worth: Worth) -> Iterator[Finding]:
         more = ": hardly anything is left to learn. Lower k, or give finer hierarchies." if worth.loss > LITTLE_LEFT else "."
         yield Finding("look" if worth.loss > LITTLE_LEFT else "note", "loss", f"{text[:1].upper()}{text[1:]}{more}", worth.loss)
     if worth.poor:
-        text = f"Counts are further off than saying nothing would be: {', '.join(worth.poor)}. Do not count these on the release."
+        text = f"Counts are further off than saying nothing would be: {', '.join(worth.poor)}. Do not count so on the release."
         yield Finding("look", "poor_counts", text)
 
 

@@ -205,7 +205,7 @@ class SetValuedPipeline:
     def worth(self, facts: Mapping[str, Any]) -> Worth:
         """ER, and counts that are worse than the answer "none" (of rows that have an item) or "all" (of rows that lack some)."""
         queries = facts.get("queries") or {}
-        kinds = {"present": "rows that have an item", "absent": "rows that lack some items"}
+        kinds = {"present": "rows that have an item, by base alone", "absent": "rows that lack some items, by base alone"}
         poor = [name for kind, name in kinds.items() if queries and queries[kind] > queries[f"{kind}_if_nothing_is_said"]]
         return Worth(facts["measures"]["er"], MEASURES["er"], poor=tuple(poor))
 
