@@ -62,7 +62,8 @@ def _base(draw: Random, family: str) -> dict[str, Any]:
         "input": {"table": "./people"},
         "columns": {},
         "privacy": {},
-        "nulls": draw.choice(["value", "suppress"]),
+        # lists and ranges have no place for nulls: else most of these cases would be refused
+        "nulls": draw.choice(["value", "suppress"] + ["suppress"] * 3 * (family in ("relational_transaction", "set_valued"))),
         "on_unseen": draw.choice(["suppress", "suppress", "error"]),
         "work": "./work",
         "output": {"table": "./release", "runs": "./runs", "report": "report.html"},
@@ -200,7 +201,9 @@ def _transactions(draw: Random, family: str) -> Case:
     own: dict[str, Any] = {"method": draw.choice(["bound", "bound", "rfirst", "tfirst"])}
     if own["method"] == "bound":
         own |= {"bound": draw.choice(["rum", "tum"]), "delta": draw.choice([0.3, 0.65, 1.0])}
-        own |= {"merge": draw.choice(["r", "t", "rt"]), "distance": draw.choice(["btd", "ul"])}
+        own["merge"] = draw.choice(["r", "t", "rt"])
+        if own["merge"] != "r":
+            own["distance"] = draw.choice(["btd", "ul"])
     if draw.random() < 0.4:
         job["columns"]["sensitive_items"] = {listed[0]: [universe[0]]}
         if draw.random() < 0.7:

@@ -231,10 +231,13 @@ def judge_trees(
                             faults.append("a sensitive value in more than 1 / l")
 
     def fits(record: Mapping[str, set[Any]], row: tuple[set[Any], set[Any]]) -> bool:
+        """The top of a class is called like the class; what stands above all classes is * and true of every value."""
+        everything = any(value == "*" for _, value in row[0])
         for name, read in readers.items():
-            paths = [[None, "*"] if is_missing(value) else read(value) or [] for value in record[name]]
-            labels = {value for kind, value in row[0] if kind == name}
-            if not all(labels & set(path) for path in paths) or not all(any(one in path for path in paths) for one in labels):
+            paths = [[None, name] if is_missing(value) else [*(read(value) or [])[:-1], name] for value in record[name]]
+            labels = {value for kind, value in row[0] if kind == name and value != "*"}
+            covered = all(everything or labels & set(path) for path in paths)
+            if not covered or not all(any(one in path for path in paths) for one in labels):
                 return False
         return True
 
