@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType
@@ -26,12 +28,14 @@ from anon_spark.audit import (
 )
 from anon_spark.audit.item_sets import item_set
 from anon_spark.audit.values import hashed
-from anon_spark.columns import BASE, BLOCK, CHOSEN, LINK, MAX_ERRORS, PART, ROWS, SLOT, UNCERTAIN, quoted
+from anon_spark.columns import BASE, BLOCK, CHOSEN, LINK, MAX_ERRORS, PART, ROUND, ROWS, SLOT, UNCERTAIN, quoted
 from anon_spark.config import SetValuedJob
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
 from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY
+from anon_spark.families.set_valued.block import CHOICE
 from anon_spark.families.set_valued.queries import count
+from anon_spark.kernels.randomness import uniform
 from anon_spark.metrics.query_error import Workload, draw_queries, error_between, error_of_silence, matching_rows
 from anon_spark.model.estimate import RULE, Estimate
 from anon_spark.model.findings import Finding
@@ -278,23 +282,30 @@ class SetValuedPipeline:
         return Verdict("records", same, 0 if same else max(1, abs(own - theirs)), own, detail)
 
     def _draw_verdict(self, recoding: SetValuedRecoding, edges: DataFrame) -> Verdict:
-        """Whether the chosen edges are what the run's own secret draws, and not what another key does that somebody knows.
+        """Whether the run's own secret chose the rounds, and not another key that somebody may know.
 
-        Guarantee: passed iff a draw with the key that the run handed to the fit gives every record the slot that was chosen.
-        Cost: one job, one walk in each block.
+        Guarantee: passed iff the recoding has the key that the run handed to the fit, and that key draws the round of every
+        part of the graph. Cost: one job, two shuffles of the edges.
         """
-        again = recoding.drawn_again([self.given.get(DRAWS_KEY, "")]).select(LINK, BLOCK, SLOT)
-        chosen = edges.where(CHOSEN).select(LINK, BLOCK, SLOT)
-        side = F.lit(1).alias("drawn"), F.lit(-1).alias("drawn")
-        both = again.select("*", side[0]).unionByName(chosen.select("*", side[1])).groupBy(LINK, BLOCK, SLOT)
-        found = both.agg(F.sum("drawn").alias("drawn")).agg(
-            F.count_if(F.col("drawn") != 0).alias("other"), F.count(F.lit(1)).alias("edges")
-        ).collect()[0]
-        passed = found["edges"] > 0 and found["other"] == 0
-        said = "the chosen edges are those that the run's key draws." if passed else (
-            f"{found['other']} edges are chosen by another key than the run's, or drawn and not chosen."
-        )  # fmt: skip
-        return Verdict("draw", passed, found["other"], found["edges"], said)
+        given = self.given.get(DRAWS_KEY)
+        taken = F.coalesce(F.max(F.when(F.col(CHOSEN), F.col(ROUND))), F.lit(-1))
+        parts = edges.groupBy(BLOCK, PART).agg(taken.alias(ROUND), F.count_distinct(ROUND).alias(CHOSEN))
+
+        def compare(table: pa.Table) -> pa.Table:
+            table = table.sort_by(PART)
+            rounds = np.asarray(table.column(CHOSEN), dtype=np.int64)
+            drawn = uniform(given or "", CHOICE, int(table.column(BLOCK)[0].as_py()), rounds)
+            other = drawn != np.asarray(table.column(ROUND), dtype=np.int64)
+            return pa.table({"parts": [table.num_rows], "other": [int(other.sum())]})
+
+        sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("parts", "other")]
+        found = parts.groupBy(BLOCK).applyInArrow(compare, "parts long, other long").agg(*sums).collect()[0]
+        same = given is not None and recoding.key == given
+        passed = same and found["parts"] > 0 and found["other"] == 0
+        said = f"the run's key chose the rounds of {found['parts']} parts."
+        if not passed:
+            said = f"{found['other'] if same else found['parts']} of {found['parts']} parts have a round of another key's choice."
+        return Verdict("draw", passed, 0 if passed else max(1, found["other"]), found["parts"], said)
 
     def _attack_verdict(
         self, staged: DataFrame, linked: DataFrame, recoding: SetValuedRecoding, workspace: Workspace

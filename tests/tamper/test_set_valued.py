@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 import pipelines.set_valued
-from anon_spark.columns import BASE, BLOCK, CHOSEN, DRAW, LINK, MAX_ERRORS, ROUND, SLOT, UNCERTAIN
+from anon_spark.columns import BASE, BLOCK, CHOSEN, DRAW, LINK, MAX_ERRORS, PART, ROUND, SLOT, UNCERTAIN
 from anon_spark.errors import ConfigurationError
 from anon_spark.primitives.ordering import key_frame
 from pipelines.set_valued import SetValuedPipeline
@@ -104,6 +104,12 @@ def evidence(**spoil: Callable[[DataFrame], DataFrame]) -> Fault:
     return attempt
 
 
+def next_round(edges: DataFrame) -> DataFrame:
+    """Of every part the round after the one that was drawn."""
+    taken = F.max(F.when(F.col(CHOSEN), F.col(ROUND))).over(Window.partitionBy(BLOCK, PART))
+    return edges.withColumn(CHOSEN, F.col(ROUND) == F.pmod(taken + 1, F.lit(3)))
+
+
 def an_item_nobody_has(gate: Gate) -> Attempt:
     """Records and rows that agree with each other, and not with the source."""
     honest = gate.recoding.evidence()
@@ -156,7 +162,7 @@ FAULTS: Faults = {
     "a zero with a sign": ("labels", one_changed(lambda row: row["dose"] == 0, "dose", lambda dose: -dose)),
     "one row doubled and another lost": ("graph", doubled),
     "an edge too few": ("graph", evidence(edges=lambda edges: edges.orderBy(CHOSEN, LINK, ROUND).offset(1))),
-    "another round chosen": ("draw", evidence(edges=lambda edges: edges.withColumn(CHOSEN, F.col(ROUND) == F.lit(0)))),
+    "another round chosen": ("draw", evidence(edges=next_round)),
     "records and rows that agree on an item": ("records", an_item_nobody_has),
     "a draw with a known key": ("draw", known_key),
     "an assignment that is not drawn": ("link attack", always_the_same),
