@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.errors import ConfigurationError
+from anon_spark.errors import ConfigurationError, DataError
 from tests.spark.town import QUASI, Town, people
 
 SCHEMA = "person_id bigint, name string, age bigint, sex string, city string, disease string, weight bigint"
@@ -105,12 +105,6 @@ def many_files(town: Town) -> str:
     return path
 
 
-def collated(town: Town) -> str:
-    """Texts that are compared without case: groups of the table are not groups of bytes."""
-    columns = SCHEMA.replace("city string", "city string COLLATE UTF8_LCASE")
-    return made(town, "collated", columns=columns)
-
-
 def external(town: Town) -> str:
     path = made(town, "elsewhere")
     town.spark.sql(f"CREATE TABLE default.inputs_external USING delta LOCATION '{path}'")
@@ -119,7 +113,7 @@ def external(town: Town) -> str:
 
 READ: list[Callable[[Town], str]] = [
     deletion_vectors, mapped_by_name, mapped_by_id, change_data_feed, constraints_and_generated_columns, identity,
-    unused_nested_columns, partitioned, clustered, widened, many_files, collated, external,
+    unused_nested_columns, partitioned, clustered, widened, many_files, external,
 ]  # fmt: skip
 
 
@@ -145,7 +139,7 @@ def test_table_is_published_as_it_reads(home: Town, make: Callable[[Town], str])
 
 def test_timestamps_without_zone_are_days(home: Town) -> None:
     path = f"{home.folder}/ntz"
-    born = "timestamp_ntz(make_date(1960 + CAST(age AS int), 1 + CAST(age % 2 AS int), 5)) AS born"
+    born = "CAST(make_date(1960 + CAST(age AS int), 1 + CAST(age % 2 AS int), 5) AS timestamp_ntz) AS born"
     home.spark.sql(f"SELECT *, {born} FROM townspeople").write.format("delta").save(path)
 
     report = home.run(
@@ -156,6 +150,21 @@ def test_timestamps_without_zone_are_days(home: Town) -> None:
     )
 
     assert report.status == "published" and all(check.passed for check in report.checks)
+
+
+def test_collated_texts_are_compared_by_bytes(home: Town) -> None:
+    """Delta has no collated columns yet, Parquet has. Two spellings that the collation calls equal are two values."""
+    path = f"{home.folder}/collated"
+    spelt = "collate(IF(person_id % 2 = 0, city, upper(city)), 'UTF8_LCASE') AS city"
+    home.spark.sql(f"SELECT * EXCEPT (city), {spelt} FROM townspeople").write.parquet(path)
+    changes = {"input__table": path, "input__format": "parquet", "output__table": "./release_collated", "output__report": None}
+
+    with pytest.raises(DataError, match="hierarchies do not know: city: 4 values in 30 rows"):
+        home.run(**changes)
+    report = home.run(**changes, on_unseen="suppress")
+
+    assert report.status == "published" and all(check.passed for check in report.checks)
+    assert report.accounting["dropped_unseen"] == 30
 
 
 def test_a_view_is_refused_and_says_what_to_do(home: Town) -> None:
