@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.delta import RELEASE
+
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".matrix"
 DEMO_ROWS = 1_000
@@ -106,9 +108,10 @@ def made(python: str, spark: str, folder: Path, log: int) -> bool:
     own, ready = str(folder / "bin" / "python"), folder / ".ready"
     if ready.exists():
         return True
+    engine = f"pyspark=={spark}.*,>=4.0.1"  # instead of the extra `local`: also what its pins do not allow yet
     steps = (
         [python, "-m", "venv", str(folder)],
-        [own, "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[local,dev]", f"pyspark=={spark}.*,>=4.0.1"],
+        [own, "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[dev]", engine, f"delta-spark=={RELEASE}"],
         [own, "-m", "jobs.setup"],
     )
     for step in steps:
