@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_every_family_plans_runs_and_audits(tmp_path: Path) -> None:
     told = out.read_text()
     said = told.splitlines()
     assert code == 0, told[-3000:] + err.read_text()[-3000:]
-    ended = [line.split(" after ")[0] for line in said if " after " in line]
+    ended = re.findall(r"^(\w+ \w+ \d) after [\d.]+ s$", told, re.MULTILINE)
     assert ended == [f"{job} {step} 0" for job in JOBS for step in STEPS], told[-3000:]
     outcomes = [line.split(":")[0] for line in said if line.startswith(("published: ", "verified: "))]
     assert outcomes == ["published", "verified"] * len(JOBS)
