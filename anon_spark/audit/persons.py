@@ -33,11 +33,12 @@ def with_persons(
     names = list(recoded)
     require_columns(source, [*names, *unchanged, person], "source")
     require_columns(release, names, "release")
-    kept = [F.col(quoted(name)) for name in (*unchanged, person)]
+    others = (*unchanged, person)
+    kept = _named("kept", others)
     status, raw, labels = private("status"), _named("raw", names), _named("label", names)
     rows = source.select(
         *(exact(source, name).alias(raw[at]) for at, name in enumerate(names)),
-        *kept,
+        *(F.col(quoted(name)).alias(kept[at]) for at, name in enumerate(others)),
         F.lit(KEPT).alias(status),
     )
     for at, (hierarchy, level) in enumerate(recoded.values()):
@@ -45,7 +46,8 @@ def with_persons(
         rows = with_label(with_code(rows, raw[at], code, status, hierarchy, level), code, labels[at], hierarchy, level)
     dropped = UNSEEN | NULL if nulls == "suppress" else UNSEEN
     rows = rows.where(F.col(status).bitwiseAND(F.lit(dropped)) == 0).select(
-        *(F.col(labels[at]).alias(name) for at, name in enumerate(names)), *kept
+        *(F.col(labels[at]).alias(name) for at, name in enumerate(names)),
+        *(F.col(kept[at]).alias(name) for at, name in enumerate(others)),
     )
     shown = release.select(*(exact(release, name).alias(labels[at]) for at, name in enumerate(names))).distinct()
     same = [F.col(quoted(name)).eqNullSafe(F.col(labels[at])) for at, name in enumerate(names)]

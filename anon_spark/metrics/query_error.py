@@ -99,7 +99,7 @@ def matching_rows(frame: DataFrame, items: str, workload: Workload) -> Matching:
     """Answer all queries in one pass. Cost: one scan; rows × items of all queries in Arrow tasks; no shuffle of rows."""
     require_columns(frame, [items])
     queries = len(workload.present) + len(workload.absent)
-    counted = frame.select(quoted(items)).mapInArrow(_counted(workload), f"{_QUERY} int, {ROWS} long")
+    counted = frame.select(F.col(quoted(items)).alias(_QUERY)).mapInArrow(_counted(workload), f"{_QUERY} int, {ROWS} long")
     sums = counted.groupBy(_QUERY).agg(F.sum(ROWS).alias(ROWS))
     table = collect_small(sums, queries + 1, "Queries")
     counts = np.zeros(queries + 1, dtype=np.int64)
