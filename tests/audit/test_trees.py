@@ -65,7 +65,7 @@ LIES: list[tuple[set[str], Any]] = [
     ({"malformed"}, [*FIRST, [WELL]]),
     ({"malformed", "paths"}, [[GASTRITIS], [LUNG, H2], [H1, MEDICINE], [MEDICINE], [WELL], [WELL]]),  # upside down
     ({"paths"}, [[GASTRITIS], [H1, MEDICINE], [H2, LUNG, MEDICINE, WELL]]),  # nothing is above a status
-    ({"structure"}, [[GASTRITIS], [H1, MEDICINE], [H2], [LUNG, MEDICINE], [WELL]]),  # true, and nobody cut that
+    ({"structure"}, [[GASTRITIS], [LUNG, MEDICINE], [H1, MEDICINE], [H2], [WELL]]),  # true, and nobody cut that
     ({"labels", "malformed"}, None),
     ({"labels", "malformed"}, []),
 ]

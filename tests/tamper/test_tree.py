@@ -147,7 +147,7 @@ def claiming(gate: Gate, **claims: Any) -> Attempt:
 
 def coarser_cut(gate: Gate) -> Attempt:
     """A cut that nobody applied."""
-    return claiming(gate, cut=[("city", "city"), ("good", "good")], pairs=[])
+    return claiming(gate, cut=[("city", "city"), ("good", "good")], pairs=[], published=["paths"])
 
 
 def other_hierarchy(gate: Gate) -> Attempt:
@@ -182,7 +182,7 @@ FAULTS: Faults = {
         "truthfulness", linked(elsewhere, relabelled(lambda one: node("city", "Carden") if one["class"] == "city" else one))),
     "persons put together wrongly": ("truthfulness", linked(rows_as_records)),
     "a cut that is none": ("readable", lambda gate: claiming(gate, cut=gate.recoding.cut[1:])),
-    "a cut relation not told": ("truthfulness", lambda gate: claiming(gate, pairs=[])),
+    "a cut relation not told": ("truthfulness", lambda gate: claiming(gate, pairs=[], published=["paths"])),
     "one more column": ("columns", extra_column),
     "a label with a space behind it": ("truthfulness", one_changed(related, "paths", valued(lambda text: f"{text} "))),
     "a label replaced by another": ("truthfulness", one_changed(related, "paths", valued(lambda _: "Carden"))),
