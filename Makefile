@@ -11,7 +11,7 @@ PYTHONS ?= python3.11 python3.12 python3.13
 # two processes, each with one Spark session; a file's tests stay together and share its fixtures
 PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint pytest matrix setup clean
+.PHONY: demo test lint pytest long matrix setup clean
 
 demo: $(READY)
 	@$(BIN)/anon-spark demo
@@ -24,7 +24,12 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 pytest: $(READY)
-	$(BIN)/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not long" $(PARALLEL) $(PYTEST_ARGS)
+
+# what takes minutes: Spark Connect, a metastore over several processes, lost executors; every planted fault
+long: $(READY)
+	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+	ANON_SPARK_FAULTS=all $(BIN)/python -m pytest $(PARALLEL) tests/tamper $(PYTEST_ARGS)
 
 # the Spark part of the suite on other versions: make matrix SPARKS="4.0 4.2" PYTHONS="python3.11 python3.13"
 matrix:

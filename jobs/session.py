@@ -89,9 +89,9 @@ def with_private_files(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _end_session(folder: Path) -> None:
     """Stop the session, if there still is one, so that nothing writes into its folder any more, and remove that."""
-    session = SparkSession.getActiveSession()
-    if session is not None:
-        with suppress(Exception):  # its JVM may be gone already
+    with suppress(Exception):  # its JVM may be gone already
+        session = SparkSession.getActiveSession()
+        if session is not None:
             session.stop()
     discard(folder)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
+from typing import Any
 
 from anon_spark.errors import Stopped
 
@@ -51,4 +52,14 @@ def catch_signals_again() -> None:
 def _stop(number: int, frame: FrameType | None) -> None:
     for other in SIGNALS:
         signal.signal(other, signal.SIG_IGN)
+    _hang_up()
     raise Stopped(signal.Signals(number).name)
+
+
+def _hang_up() -> None:
+    """Let the next call to the JVM use a new line: on this one the answer to the interrupted call is still to come."""
+    from pyspark import SparkContext
+
+    client: Any = getattr(SparkContext._gateway, "_gateway_client", None)
+    if hasattr(client, "thread_connection"):
+        client.thread_connection.connection = None

@@ -197,7 +197,11 @@ def both(frame: DataFrame, hierarchies: Mapping[str, Hierarchy | Rule]) -> tuple
     """The leaf of every case by the family and by the audit, per hierarchy: a code, 'null', or None for unseen. Three jobs."""
     wide = frame.select("at", *(F.col("value").alias(name) for name in hierarchies))
     keyed = with_keys(wide, hierarchies, ["at"])
-    found = dictionaries(keyed, hierarchies, "value", fractions(wide, hierarchies))
+    # a rule is completed by rows that every hierarchy of its table knows: here each is alone
+    rules = {name: given for name, given in hierarchies.items() if not isinstance(given, Hierarchy)}
+    together = {name: given for name, given in hierarchies.items() if name not in rules}
+    tables: list[Mapping[str, Hierarchy | Rule]] = [together, *({name: given} for name, given in rules.items())]
+    found = [entry for table in tables for entry in dictionaries(keyed, table, "value", fractions(wide, table))]
     codes = [f"family {at}" for at in range(len(found))]
     coded = with_codes(keyed, found, [0] * len(found), codes).select("at", *codes)
     read = wide

@@ -38,7 +38,7 @@ SETTINGS = {  # of the server, which is a process of its own and reads them from
     "spark.eventLog.rolling.enabled": "false",
 }
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
 def test_every_family_plans_runs_and_audits(tmp_path: Path) -> None:

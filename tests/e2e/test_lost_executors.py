@@ -31,6 +31,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 

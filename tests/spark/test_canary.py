@@ -140,10 +140,10 @@ def release_marks(town: Town, release: Path) -> set[str]:
     return found(texts)
 
 
-def elsewhere(town: Town, logged: str, release: Path) -> set[str]:
-    """Markers anywhere a run may have written, but for the release."""
+def elsewhere(town: Town, logged: str) -> set[str]:
+    """Markers anywhere a run may have written, but for the releases."""
     texts = [logged, *map(str, town.runs)]
-    apart = {town.folder / "people", town.folder / "hierarchies", release, town.folder / "job.yaml"}
+    apart = {town.folder / name for name in ("people", "hierarchies", "job.yaml", *FAMILIES)}
     places = [path for path in town.folder.iterdir() if path not in apart]
     files = (path for place in (*places, user_root()) for path in ([place] if place.is_file() else place.rglob("*")))
     texts += [path.read_bytes().decode("utf-8", errors="ignore") for path in files if path.is_file()]
@@ -163,7 +163,7 @@ def test_markers_are_where_they_may_be(town: Town, event_log: EventLog, family: 
     assert release_marks(town, release) <= shown
     assert found(str(row) for row in town.spark.read.format("delta").load(str(release)).collect()) & shown
     logged = event_log.read_text(since=mark)
-    assert elsewhere(town, logged, release) <= names
+    assert elsewhere(town, logged) <= names
     assert list((town.folder / "work").iterdir()) == []
 
     # a failure in the middle, by an error whose text holds values, and one by the gate
@@ -176,5 +176,5 @@ def test_markers_are_where_they_may_be(town: Town, event_log: EventLog, family: 
         with pytest.raises(type(error)):
             run(prepare(town.job(**changes, output__runs="./runs2"), town.spark), redraw=True, step=broken)
         assert town.spark.read.format("delta").load(str(release)).count() == report.accounting["published"]
-    assert elsewhere(town, event_log.read_text(since=mark), release) <= names
+    assert elsewhere(town, event_log.read_text(since=mark)) <= names
     assert list((town.folder / "work").iterdir()) == []

@@ -147,8 +147,11 @@ def test_a_published_table_that_is_not_what_was_audited_is_taken_back(
 
     def other(frame: DataFrame, table: str, metadata: Any, on: Output) -> None:
         """A row is lost on the way, another one comes twice: as many rows as were audited."""
+        if "withdrawn" in metadata:
+            write(frame, table, metadata, on)
+            return
         fewer = frame.limit(frame.count() - 1)
-        write(frame if "withdrawn" in metadata else fewer.unionAll(fewer.limit(1)), table, metadata, on)
+        write(fewer.unionAll(fewer.limit(1)), table, metadata, on)
 
     monkeypatch.setattr(publication, "_write", other)
     assert main(["run", town.job_file(**BARE), "--quiet"]) == 3
