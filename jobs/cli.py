@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug:
             raise
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in ("pyspark", "delta"):
+            print("anon-spark: no Spark is installed here. Install one: pip install 'anon-spark[local]'", file=sys.stderr)
+            return 2
         from anon_spark.io.causes import known_cause
 
         cause = known_cause(error)
