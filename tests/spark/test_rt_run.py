@@ -124,7 +124,7 @@ def test_a_run_publishes_what_the_audit_verified(
     assert main(["run", town.job_file(**RT), "--quiet"]) == 0
     assert "already published" in capsys.readouterr().out
     assert main(["run", town.job_file(**RT | {"privacy": {"k": 5, "l": 2}}), "--quiet"]) == 2
-    assert "1 releases of input version 0 were drawn before" in capsys.readouterr().err
+    assert "1 releases of the same rows were drawn before" in capsys.readouterr().err
 
 
 def test_two_columns_in_a_hierarchy(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
