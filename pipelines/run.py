@@ -139,7 +139,8 @@ def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, p
         try:
             _released(prepared, trace, key, for_release, progress, workspace)
         except (Stopped, KeyboardInterrupt):
-            prepared.spark.interruptAll()  # tasks that still write would make the folder again
+            prepared.spark.interruptAll()
+            workspace.close_for_good()
             raise
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable
+from time import sleep
 from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
@@ -22,6 +23,7 @@ from anon_spark.primitives.stores import PRIVATE, Store, private_folder, remains
 
 R = TypeVar("R")
 
+SETTLING, PAUSE = 30, 0.1  # how often, and seconds between
 PROBES = 16  # files by which a cluster shows that its workers and the driver mean the same place
 
 
@@ -49,6 +51,12 @@ class Workspace:
     def close(self) -> None:
         """Delete everything stored. Frames that read it must not be used afterwards."""
         Store.of(self.path).remove()
+
+    def close_for_good(self) -> None:
+        """Delete everything again and again for some seconds: tasks that were cancelled may still write, and make folders anew."""
+        for _ in range(SETTLING):
+            self.close()
+            sleep(PAUSE)
 
     def _make(self) -> None:
         """The private folder, with its owner in it: personal data come here."""

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.town import JOB, Town, people
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240
