@@ -53,7 +53,7 @@ class Workspace:
         Store.of(self.path).remove()
 
     def close_for_good(self) -> None:
-        """Delete everything again and again for some seconds: tasks that were cancelled may still write, and make folders anew."""
+        """Delete everything, again and again for some seconds: tasks that were cancelled may still write."""
         for _ in range(SETTLING):
             self.close()
             sleep(PAUSE)
