@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from random import Random
@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.fuzzing.columns import EMOJI, MARK, Quasi, is_missing, names, quasi
+from jobs.fuzzing.columns import EMOJI, MARK, Quasi, csv_field, is_missing, names, quasi
 from jobs.fuzzing.judges import (
     Row,
     judge_full_domain,
@@ -20,23 +20,25 @@ from jobs.fuzzing.judges import (
     judge_transactions,
     judge_trees,
     labels_of,
+    plain,
 )
 
 FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
 ODD_NAMES = ["a.b", "a b", "x`y", "ä", "q;r", "n=1", "(p)", EMOJI]
+ZONES = ["UTC", "UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia"]
 Judge = Callable[[Sequence[Row], Sequence[Row]], list[str]]
 
 
 @dataclass
 class Case:
-    """What one case does; `odd_names`: it has column names that Spark or Delta treat apart."""
+    """What one case does; `zone`: the session's time zone."""
 
     family: str
     table: pa.Table
     job: dict[str, Any]
     judge: Judge
     files: dict[str, str] = field(default_factory=dict)
-    odd_names: bool = False
+    zone: str = "UTC"
 
 
 def case_of(seed: int, number: int) -> Case:
@@ -44,7 +46,8 @@ def case_of(seed: int, number: int) -> Case:
     draw = Random(f"{seed} {number}")
     family = FAMILIES[number % len(FAMILIES)]
     make = {"relational_transaction": _transactions, "set_valued": _sets, "tree": _trees}.get(family, _relational)
-    return make(draw, family)
+    case = make(draw, family)
+    return replace(case, zone=draw.choice(ZONES))
 
 
 def _rows(draw: Random) -> int:
@@ -70,12 +73,11 @@ def _base(draw: Random, family: str) -> dict[str, Any]:
     }
 
 
-def _names(draw: Random, count: int, chance: float = 0.1) -> tuple[list[str], bool]:
+def _names(draw: Random, count: int, chance: float = 0.2) -> list[str]:
     plain = [f"c{at}" for at in range(count)]
-    if draw.random() >= chance:
-        return plain, False
-    plain[draw.randrange(count)] = draw.choice(ODD_NAMES)
-    return plain, True
+    if draw.random() < chance:
+        plain[draw.randrange(count)] = draw.choice(ODD_NAMES)
+    return plain
 
 
 def _kept(draw: Random, rows: int, few: bool = False) -> pa.Array[Any]:
@@ -104,7 +106,7 @@ def _kept(draw: Random, rows: int, few: bool = False) -> pa.Array[Any]:
 def _relational(draw: Random, family: str) -> Case:
     rows = _rows(draw)
     count = draw.randint(1, 3)
-    titles, odd = _names(draw, count + 3)
+    titles = _names(draw, count + 3)
     quasis = {name: quasi(draw, rows, f"h{at}") for at, name in enumerate(titles[:count])}
     sensitive, keep, person = titles[count:]
     job = _base(draw, family)
@@ -147,7 +149,7 @@ def _relational(draw: Random, family: str) -> Case:
     def judged(source: Sequence[Row], release: Sequence[Row]) -> list[str]:
         return judge(source, release, readers, kept, job)
 
-    return Case(family, pa.table(columns), job, judged, _files(quasis.values()), odd)
+    return Case(family, pa.table(columns), job, judged, _files(quasis.values()))
 
 
 def _files(quasis: Any) -> dict[str, str]:
@@ -170,7 +172,7 @@ def _items(draw: Random, rows: int, universe: list[str], nulls: bool = True) -> 
 def _transactions(draw: Random, family: str) -> Case:
     rows = _rows(draw)
     count = draw.randint(1, 2)
-    titles, odd = _names(draw, count + 4)
+    titles = _names(draw, count + 4)
     job = _base(draw, family)
     quasis: dict[str, Quasi] = {}
     columns: dict[str, pa.Array[Any]] = {}
@@ -210,7 +212,17 @@ def _transactions(draw: Random, family: str) -> Case:
             job["privacy"]["l"] = 2
         else:
             own["allow_unprotected_sensitive"] = True
-    own["cost"] = draw.choice(["occ", "ul"])
+    files = _files(quasis.values())
+    if draw.random() < 0.4:
+        written = [f"{name}.{item}" if len(listed) > 1 else item for name in listed for item in universe]
+        if draw.random() < 0.1:
+            written.pop()  # an item that the hierarchy does not know
+        files["items.csv"] = "\n".join(f"{csv_field(item)};g{at % 2};*" for at, item in enumerate(written))
+        own["items"] = {"levels": "items.csv", "method": draw.choice(["aa", "lra", "vpa"])}
+    elif draw.random() < 0.2:
+        own["items"] = {"method": "lra"}
+    else:
+        own["cost"] = draw.choice(["occ", "ul"])
     job["relational_transaction"] = own
     kept = []
     if draw.random() < 0.3:
@@ -221,7 +233,7 @@ def _transactions(draw: Random, family: str) -> Case:
     def judged(source: Sequence[Row], release: Sequence[Row]) -> list[str]:
         return judge_transactions(source, release, readers, kept, job)
 
-    return Case(family, pa.table(columns), job, judged, _files(quasis.values()), odd)
+    return Case(family, pa.table(columns), job, judged, files)
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
@@ -234,7 +246,7 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
 
 def _sets(draw: Random, family: str) -> Case:
     rows = _rows(draw)
-    titles, odd = _names(draw, 3)
+    titles = _names(draw, 3)
     job = _base(draw, family)
     job["on_unseen"] = "error"
     items, sensitive, person = titles
@@ -260,7 +272,7 @@ def _sets(draw: Random, family: str) -> Case:
     def judged(source: Sequence[Row], release: Sequence[Row]) -> list[str]:
         return judge_sets(source, release, job)
 
-    return Case(family, pa.table(columns), job, judged, {}, odd)
+    return Case(family, pa.table(columns), job, judged)
 
 
 def _trees(draw: Random, family: str) -> Case:
@@ -291,9 +303,10 @@ def _trees(draw: Random, family: str) -> Case:
         tree |= below
     job["columns"]["tree"] = tree
     job["privacy"] |= {"k": _k(draw, rows), "m": draw.choice([1, 2, 3]), "n": draw.choice([0, 1, 2])}
-    own_tree: dict[str, Any] = {"search": draw.choice(["beam", "beam", "gcs", "ocs"]), "cost": draw.choice(["rpd_a", "rpd"])}
-    own_tree |= {"max_cuts": 40, "level_count": draw.choice(["class", "global"])}
+    own_tree: dict[str, Any] = {"search": draw.choice(["beam", "beam", "gcs", "ocs", "acs"]), "max_cuts": 40}
+    own_tree |= {"cost": draw.choice(["rpd_a", "rpd"]), "level_count": draw.choice(["class", "global"])}
     secret: set[str] = set()
+    kept: list[str] = []
     has_two = "children" in below["one"]
     if hidden and has_two:
         secret = {"two"}
@@ -304,6 +317,12 @@ def _trees(draw: Random, family: str) -> Case:
     if draw.random() < 0.2:
         job["columns"]["person"] = "person"
         columns["person"] = pa.array([f"{MARK}p{draw.randrange(rows)}" for _ in range(rows)])
+    elif draw.random() < 0.2:
+        kept = ["other"]
+        job["columns"]["keep"] = kept
+        columns["other"] = _kept(draw, rows)
+    if draw.random() < 0.15:
+        own_tree["negations"] = [draw.choice(["top", "one"])]
     job["tree"] = own_tree
     readers = {"top": top.read, "one": inner.read, **({"two": deep.read} if has_two else {})}
     files = {name: text for one in (top, inner, deep) for name, text in one.files.items()}
@@ -327,8 +346,9 @@ def _trees(draw: Random, family: str) -> Case:
                     if isinstance(outcome, str):
                         dropped.add(whose)
                     held[name].add(None if is_missing(value) else value)
+            held |= {name: {plain(row[name])} for name in kept}
         scope = [held for whose, held in people.items() if whose not in dropped]
         missing = [] if len(scope) == len(release) else ["records are missing or too many"]
         return missing + judge_trees(scope, release, readers, {**job, "secret": secret})
 
-    return Case(family, pa.table(columns), job, judged, files, False)
+    return Case(family, pa.table(columns), job, judged, files)

@@ -80,7 +80,7 @@ def number_of(value: Any) -> Fraction | None:
     return Fraction(text.strip(" \t\n\x0b\x0c\r"))
 
 
-def _quoted(text: str) -> str:
+def csv_field(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
@@ -93,9 +93,9 @@ def _levels(draw: Random, rows: int, name: str) -> Quasi:
     file = f"{name}.csv"
     if middle and draw.random() < 0.4:
         pairs = [(value, group[value]) for value in known] + [(one, "*") for one in sorted(set(group.values()))]
-        text = "\n".join(",".join(map(_quoted, pair)) for pair in pairs)
+        text = "\n".join(",".join(map(csv_field, pair)) for pair in pairs)
         return Quasi("edges", pa.array(values, pa.string()), {"edges": file}, paths.get, {file: text})
-    text = "\n".join(";".join(map(_quoted, path)) for path in paths.values())
+    text = "\n".join(";".join(map(csv_field, path)) for path in paths.values())
     return Quasi("levels", pa.array(values, pa.string()), {"levels": file}, paths.get, {file: text})
 
 

@@ -201,19 +201,24 @@ def judge_trees(
 ) -> list[str]:
     """k^(m,n) of all labels and pairs, 1 / l of sensitive ones; labels are true of different records.
 
-    records: class → the values of a record.
+    records: class → the values of a record; a kept column → its one value. Of a class in `tree.negations` an attacker may
+    know that a record has none, unless the class is hidden in the root of all.
     """
     privacy = job["privacy"]
     secret = set(job.get("secret", ()))
+    kept = job["columns"].get("keep", [])
+    rooted = any(step["value"] == "*" for row in release for path in row["paths"] for step in path)
+    negated = [] if rooted else job.get("tree", {}).get("negations", [])
     faults = []
     shown = []
     for row in release:
         paths = [[(step["class"], step["value"]) for step in path] for path in row["paths"]]
         labels = {label for path in paths for label in path}
         pairs = {pair for path in paths for pair in combinations(path, 2)}
-        shown.append((labels, pairs))
+        labels |= {("not", kind) for kind in negated if all(own != kind for own, _ in labels)}
+        shown.append((labels, pairs, {name: {plain(row[name])} for name in kept}))
     checked = set()
-    for labels, pairs in shown:
+    for labels, pairs, _ in shown:
         knowable = sorted((label for label in labels if label[0] not in secret), key=repr)
         for size in range(1, privacy["m"] + 1):
             for known in combinations(knowable, size):
@@ -223,14 +228,14 @@ def judge_trees(
                         if (known, related) in checked:
                             continue
                         checked.add((known, related))
-                        fitting = [have for have, links in shown if have.issuperset(known) and links.issuperset(related)]
+                        fitting = [have for have, links, _ in shown if have.issuperset(known) and links.issuperset(related)]
                         if len(fitting) < privacy["k"]:
                             faults.append("values known to fewer than k records")
                         often = Counter(label for have in fitting for label in have if label[0] in secret)
                         if privacy.get("l") and any(held * privacy["l"] > len(fitting) for held in often.values()):
                             faults.append("a sensitive value in more than 1 / l")
 
-    def fits(record: Mapping[str, set[Any]], row: tuple[set[Any], set[Any]]) -> bool:
+    def fits(record: Mapping[str, set[Any]], row: tuple[set[Any], set[Any], dict[str, set[Any]]]) -> bool:
         """The top of a class is called like the class; what stands above all classes is * and true of every value."""
         everything = any(value == "*" for _, value in row[0])
         for name, read in readers.items():
@@ -239,7 +244,7 @@ def judge_trees(
             covered = all(everything or labels & set(path) for path in paths)
             if not covered or not all(any(one in path for path in paths) for one in labels):
                 return False
-        return True
+        return all(record[name] == row[2][name] for name in kept)
 
     return sorted(set(faults)) + _unmatched(records, shown, fits)
 

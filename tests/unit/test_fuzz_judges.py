@@ -73,7 +73,7 @@ def test_sets() -> None:
 def test_trees() -> None:
     records = [{"u": {"a"}, "v": {"c"}}, {"u": {"b"}, "v": {"c"}}]
     readers = {"u": READ["q"], "v": READ["q"]}
-    job = {"privacy": {"k": 2, "m": 2, "n": 1}}
+    job: dict[str, Any] = {"columns": {}, "privacy": {"k": 2, "m": 2, "n": 1}}
 
     def row(*paths: str) -> dict[str, Any]:
         return {"paths": [[{"class": step[0], "value": step[1]} for step in path.split()] for path in paths]}
@@ -82,5 +82,25 @@ def test_trees() -> None:
     assert judge_trees(records, [row("ua vc"), row("ub vc")], readers, job)  # a is of one
     assert judge_trees(records, [row("ug vc"), row("ug", "vc")], readers, job)  # one relation is of one
     assert judge_trees(records, [row("uh vc"), row("uh vc")], readers, job)  # not true
-    diverse = {"secret": {"v"}, "privacy": {"k": 2, "m": 2, "n": 1, "l": 2}}
+    diverse = {"columns": {}, "secret": {"v"}, "privacy": {"k": 2, "m": 2, "n": 1, "l": 2}}
     assert judge_trees(records, [row("ug vc"), row("ug vc")], readers, diverse)  # c is of all
+    some = [*records, {"u": {"a"}, "v": set()}, {"u": {"b"}, "v": set()}]
+    release = [row("ug vc"), row("ug vc"), row("ug"), row("ug")]
+    assert judge_trees(some, release, readers, job | {"tree": {"negations": ["v"]}}) == []
+    kept = job | {"columns": {"keep": ["w"]}}
+    named = [one | {"w": {at}} for at, one in enumerate(records)]
+    assert judge_trees(named, [row("ug vc") | {"w": 1}, row("ug vc") | {"w": 0}], readers, kept) == []
+    assert judge_trees(named, [row("ug vc") | {"w": 1}, row("ug vc") | {"w": 1}], readers, kept)
+
+
+def test_trees_negated() -> None:
+    """Every label is of two records, but only one has u and no v."""
+    records = [{"u": {"a"}, "v": set()}, {"u": {"a"}, "v": {"c"}}, {"u": {"a"}, "v": {"c"}}]
+    readers = {"u": READ["q"], "v": READ["q"]}
+    job: dict[str, Any] = {"columns": {}, "privacy": {"k": 2, "m": 2, "n": 0}}
+    release = [
+        {"paths": [[{"class": kind, "value": value}] for kind, value in one]}
+        for one in ([("u", "a")], [("u", "a"), ("v", "c")], [("u", "a"), ("v", "c")])
+    ]
+    assert judge_trees(records, release, readers, job) == []
+    assert judge_trees(records, release, readers, job | {"tree": {"negations": ["v"]}})
