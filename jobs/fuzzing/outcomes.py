@@ -7,9 +7,11 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import yaml
 from pyspark.sql import DataFrame, SparkSession
@@ -82,8 +84,20 @@ def _judged(
         if MARK in str(error):
             return FINDING, f"a value is in the message of a {type(error).__name__}"
         return REFUSAL, f"{error.exit_code} {str(error)[:160]}"
-    faults = case.judge(source.toArrow().to_pylist(), release)
+    zone = ZoneInfo(case.zone)
+    faults = case.judge(_in_zone(source.toArrow().to_pylist(), zone), _in_zone(release, zone))
     return (FINDING, "; ".join(faults)) if faults else (RELEASE, f"{len(release)} rows")
+
+
+def _in_zone(value: Any, zone: ZoneInfo) -> Any:
+    """Points in time as a session of that zone shows them; all else as it is."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(zone)
+    if isinstance(value, list):
+        return [_in_zone(inner, zone) for inner in value]
+    if isinstance(value, dict):
+        return {name: _in_zone(inner, zone) for name, inner in value.items()}
+    return value
 
 
 def _job_file(case: Case, folder: Path) -> str:
