@@ -22,7 +22,6 @@ LOCAL = {
     "spark.sql.codegen.wholeStage": "false",  # every plan is new: compiling costs more than it gives
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 RUNS_FROM = 1_000_000  # numbers of whole runs, apart from the others
 

@@ -127,6 +127,7 @@ def local_settings() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # a look at the stack for every column: a tenth of a small run
         "spark.io.encryption.enabled": "true",  # shuffle files hold raw values
         "spark.sql.shuffle.partitions": str(max(4, os.cpu_count() or 1)),
         "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default: seconds per commit on a small machine

@@ -27,7 +27,7 @@ from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, sweep_work
-from anon_spark.report import Check, RunReport
+from anon_spark.report import Check, RunReport, Section
 from pipelines.findings import (
     dependencies,
     drawn_before,
@@ -59,6 +59,7 @@ class Trace:
     facts: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    sections: Sequence[Section] = ()
     timings: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -174,7 +175,7 @@ def _released(
         found = run_findings(steps, *rows_of, trace.facts, trace.account, told, depending, limits)
         trace.findings = by_level([*trace.findings, *found])
     require_within(trace.findings)
-    steps.sections(trace.facts)  # a report that cannot be made must not follow a publication
+    trace.sections = steps.sections(trace.facts)  # a report that cannot be made must not follow a publication
     # 4. publish in one commit, and compare what is there with what was audited
     with trace.timed("publish"):
         metadata = {
@@ -253,7 +254,7 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         warnings=list(trace.warnings),
         findings=[*failed_checks(trace.verdicts), *trace.findings],
         timings=trace.timings,
-        sections=prepared.steps.sections(trace.facts) if trace.status == "published" else [],
+        sections=list(trace.sections) if trace.status == "published" else [],
         facts=trace.facts,
         message=trace.message,
     )

@@ -110,7 +110,7 @@ def _distinct(frame: DataFrame, texts: Mapping[int, str]) -> dict[int, list[str]
         F.struct(F.lit(at).alias(_POSITION), F.when(F.col(there_column(at)), F.col(text)).alias(_VALUE))
         for at, text in texts.items()
     ]
-    each = frame.select(F.explode(F.array(*cells)).alias(_VALUE)).select(f"{_VALUE}.*")
+    each = frame.select(F.explode_outer(F.array(*cells)).alias(_VALUE)).select(f"{_VALUE}.*")
     table: pa.Table = each.where(F.isnotnull(_VALUE)).distinct().limit(MOST_VALUES + 1).toArrow()
     if table.num_rows > MOST_VALUES:
         raise LimitExceeded(f"The columns with rules have more than {MOST_VALUES} distinct values.")

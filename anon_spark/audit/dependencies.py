@@ -164,7 +164,7 @@ def _decided(
 
     coded = source.select(
         *(hashed(source, [quasi_identifiers[other]]).alias(_low(other)) for other in others),
-        F.inline(F.array(*map(coded_as, open_pairs))),
+        F.inline_outer(F.array(*map(coded_as, open_pairs))),
     )
     values = coded.groupBy(_AT, _VALUE, _CHECK, _PRESENT).agg(
         F.count(F.lit(1)).alias(_ROWS),

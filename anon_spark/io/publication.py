@@ -122,13 +122,14 @@ def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], seen: O
     """
     spark = release.sparkSession
     _write(release, table, metadata, seen)
-    version = version_of(spark, table, str(metadata["run_id"]))
+    commits = history(spark, table, LOOK_BACK)
+    version = _version_in(commits, str(metadata["run_id"]))
     if version is None:
         raise PublicationRefused(
             f"output.table: another run published to {table} meanwhile. Nothing of this run was published: run again."
         )
     first = 0 if seen.latest is None else seen.latest + 1
-    between = [one for one in history(spark, table, LOOK_BACK) if first <= int(one["version"]) < version]
+    between = [one for one in commits if first <= int(one["version"]) < version]
     if any(_changes_rows(one) for one in between):
         _restore(spark, table, version - 1)
         raise PublicationRefused(
@@ -221,7 +222,10 @@ def _restore(spark: SparkSession, table: str, version: int) -> None:
 
 def version_of(spark: SparkSession, table: str, run_id: str) -> int | None:
     """The version that a run published; None where it published none, as far as the history reaches."""
-    commits = history(spark, table, LOOK_BACK)
+    return _version_in(history(spark, table, LOOK_BACK), run_id)
+
+
+def _version_in(commits: Sequence[Commit], run_id: str) -> int | None:
     return next((int(one["version"]) for one in commits if _run_of(one) == run_id), None)
 
 

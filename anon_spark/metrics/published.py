@@ -33,7 +33,7 @@ def recoded_of(release: DataFrame, hierarchies: Mapping[str, Hierarchy], rows: i
     require_columns(release, names)
     nodes = [_nodes(name, hierarchy) for name, hierarchy in hierarchies.items()]
     texts = [F.col(quoted(name)).cast("string") for name in names]
-    cells = release.select(F.posexplode(F.array(*texts)).alias(_AT, _LABEL)).groupBy(_AT, _LABEL)
+    cells = release.select(F.posexplode_outer(F.array(*texts)).alias(_AT, _LABEL)).groupBy(_AT, _LABEL)
     table = collect_small(cells.agg(F.count(F.lit(1)).alias(ROWS)), MOST_LABELS, "Labels of the release")
     counts = [[np.zeros(len(labels), dtype=np.int64) for labels in own.labels] for own in hierarchies.values()]
     for at, label, shown in zip(*(column.to_pylist() for column in table.columns), strict=True):

@@ -269,7 +269,7 @@ def _spreads(keyed: DataFrame, release: DataFrame, names: Sequence[str], numbers
         for at in numbers
         for end in ("lo", "hi")
     ]
-    table = collect_small(release.select(F.inline(F.array(*ranges))).distinct(), MOST_ENDS, "Different ends of ranges")
+    table = collect_small(release.select(F.inline_outer(F.array(*ranges))).distinct(), MOST_ENDS, "Different ends of ranges")
     which, value = (table.column(name).to_numpy() for name in (_AT, _VALUE))
     ends = {at: np.sort(value[which == at]) for at in numbers}
 
@@ -284,7 +284,7 @@ def _spreads(keyed: DataFrame, release: DataFrame, names: Sequence[str], numbers
             yield pa.RecordBatch.from_pydict({_AT: of, _BUCKET: bucket})
 
     values = [F.struct(F.lit(at).alias(_AT), F.col(f"{_ATTRIBUTE}{at}").alias(_VALUE)) for at in numbers]
-    distinct_values = keyed.select(F.inline(F.array(*values))).where(F.isnotnull(_VALUE)).distinct()
+    distinct_values = keyed.select(F.inline_outer(F.array(*values))).where(F.isnotnull(_VALUE)).distinct()
     counted = distinct_values.mapInArrow(bucketed, f"{_AT} int, {_BUCKET} long").groupBy(_AT, _BUCKET).count()
     table = collect_small(counted, 2 * MOST_ENDS + len(numbers), "Gaps between ends of ranges")
     which, bucket, count = (column.to_numpy() for column in table.columns)

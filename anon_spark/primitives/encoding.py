@@ -163,7 +163,9 @@ def _values(
     counted = keyed.select(
         texts.alias(TEXT), F.array(*there.values()).alias(THERE), rows.alias(ROWS), F.when(in_scope, rows).alias(SCOPE)
     )
-    each = counted.select(F.posexplode(TEXT).alias(POSITION, TEXT), THERE, ROWS, SCOPE)
+    # outer, here and wherever an array has cells by construction: else Spark first filters by the size of the array, and writes
+    # out every cell for it
+    each = counted.select(F.posexplode_outer(TEXT).alias(POSITION, TEXT), THERE, ROWS, SCOPE)
     sums = [F.sum(ROWS).alias(ROWS), F.coalesce(F.sum(SCOPE), F.lit(0)).alias(SCOPE)]
     values = each.where(F.col(THERE)[F.col(POSITION)]).groupBy(POSITION, TEXT).agg(*sums)
     what = "Distinct values of the quasi-identifiers (round a column, or give it intervals with exact: false)"

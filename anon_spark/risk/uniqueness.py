@@ -73,7 +73,7 @@ def unique_rows(
     hashes = (content_hash([cell(frame, name) for name in names]) for names in column_sets)
     sets = F.array(*(F.struct(F.lit(at).alias(_SET), hashed.alias(_HASH)) for at, hashed in enumerate(hashes)))
     who = F.lit(0) if person is None else content_hash([cell(frame, person)])
-    groups = frame.select(who.alias(_FIRST), F.inline(sets)).groupBy(_SET, _HASH).agg(
+    groups = frame.select(who.alias(_FIRST), F.inline_outer(sets)).groupBy(_SET, _HASH).agg(
         F.count(F.lit(1)).alias(ROWS), F.min(_FIRST).alias(_FIRST), F.max(_FIRST).alias(_LAST)
     )
     alone = F.col(ROWS) == 1 if person is None else F.col(_FIRST) == F.col(_LAST)

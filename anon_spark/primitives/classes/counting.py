@@ -66,7 +66,7 @@ def _rows_by_leaf(frequencies: Frequencies) -> list[Ints]:
     if frequencies.dropped_nulls == frequencies.dropped_unseen == 0:
         return [dictionary.rows_by_leaf() for dictionary in frequencies.dictionaries]
     codes = code_columns(len(frequencies.hierarchies))
-    exploded = frequencies.frame.select(F.posexplode(F.array(*codes)).alias("attribute", "code"), ROWS)
+    exploded = frequencies.frame.select(F.posexplode_outer(F.array(*codes)).alias("attribute", "code"), ROWS)
     by_code = exploded.groupBy("attribute", "code").agg(F.sum(ROWS))
     leaves = sum(hierarchy.leaf_count for hierarchy in frequencies.hierarchies)
     counts = collect_small(by_code, leaves, "Values of all quasi-identifiers")
