@@ -63,9 +63,9 @@ NO_CHANGE: dict[str, Callable[[Town, str], object]] = {
 
 def test_a_commit_that_changes_no_row_is_no_other_input(town: Town) -> None:
     table = f"delta.`{town.folder}/people`"
-    for name, act in NO_CHANGE.items():
+    for act in NO_CHANGE.values():
         act(town, table)
-        assert refused(town, **OTHER).startswith("output.table: 1 releases of the same rows were drawn before."), name
+    assert refused(town, **OTHER).startswith("output.table: 1 releases of the same rows were drawn before.")
     prepared = prepare(town.job(**SETS), town.spark)
     assert prepared.source.version is not None and prepared.source.version >= 4
     assert plan(prepared).already_published

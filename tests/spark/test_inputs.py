@@ -15,6 +15,7 @@ from tests.spark.town import QUASI, Town, people
 
 SCHEMA = "person_id bigint, name string, age bigint, sex string, city string, disease string, weight bigint"
 ROWS = 60
+NESTED = "map('a', 1) AS a_map, parse_json('{\"b\": 2}') AS a_variant, named_struct('c', named_struct('d', 3)) AS a_struct"
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +74,7 @@ def identity(town: Town) -> str:
 
 def unused_nested_columns(town: Town) -> str:
     path = f"{town.folder}/nested"
-    extra = "map('a', 1) AS a_map, parse_json('{\"b\": 2}') AS a_variant, named_struct('c', named_struct('d', 3)) AS a_struct"
-    town.spark.sql(f"SELECT *, {extra} FROM townspeople").write.format("delta").save(path)
+    town.spark.sql(f"SELECT *, {NESTED} FROM townspeople").write.format("delta").save(path)
     return path
 
 
@@ -111,13 +111,42 @@ def external(town: Town) -> str:
     return "default.inputs_external"
 
 
-READ: list[Callable[[Town], str]] = [
+def all_at_once(town: Town) -> str:
+    """Every feature that goes with the others in one table."""
+    features = ("columnMapping.mode' = 'name", *(f"enable{name}' = 'true" for name in FEATURES))
+    properties = ", ".join(f"'delta.{feature}'" for feature in features)
+    columns = SCHEMA.replace("weight bigint", "weight bigint GENERATED ALWAYS AS (100 + person_id % 8)")
+    columns = columns.replace("age bigint", "age int")
+    columns += ", a_map map<string, int>, a_variant variant, a_struct struct<c: struct<d: int>>"
+    path = f"{town.folder}/all"
+    town.spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta CLUSTER BY (city, sex) TBLPROPERTIES ({properties})")
+    listed = "person_id, name, age, sex, city, disease"
+    columns = f"{listed}, a_map, a_variant, a_struct"
+    town.spark.sql(f"INSERT INTO delta.`{path}` ({columns}) SELECT {listed}, {NESTED} FROM townspeople")
+    for statement in (
+        "ALTER TABLE {} ALTER COLUMN age TYPE bigint",
+        "ALTER TABLE {} ADD CONSTRAINT of_age CHECK (age > 17)",
+        "DELETE FROM {} WHERE person_id % 10 = 3",
+        "ALTER TABLE {} DROP COLUMN a_struct",
+    ):
+        town.spark.sql(statement.format(f"delta.`{path}`"))
+    town.spark.sql(f"INSERT INTO delta.`{path}` ({listed}) SELECT {listed} FROM townspeople")  # files of either type
+    assert list(Path(path).rglob("deletion_vector_*.bin"))
+    return path
+
+
+FEATURES = ("DeletionVectors", "ChangeDataFeed", "TypeWidening")
+ALONE: list[Callable[[Town], str]] = [
     deletion_vectors, mapped_by_name, mapped_by_id, change_data_feed, constraints_and_generated_columns, identity,
-    unused_nested_columns, partitioned, clustered, widened, many_files, external,
+    unused_nested_columns, partitioned, clustered, widened, external,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("make", READ, ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [all_at_once, many_files, *(pytest.param(make, marks=pytest.mark.long) for make in ALONE)],
+    ids=lambda make: make.__name__,
+)
 def test_table_is_published_as_it_reads(home: Town, make: Callable[[Town], str]) -> None:
     table = make(home)
     by_path = "/" in table
@@ -137,6 +166,7 @@ def test_table_is_published_as_it_reads(home: Town, make: Callable[[Town], str])
     assert detail.partitionColumns == [] and "delta.columnMapping.mode" not in detail.properties
 
 
+@pytest.mark.long
 def test_timestamps_without_zone_are_days(home: Town) -> None:
     path = f"{home.folder}/ntz"
     born = "CAST(make_date(1960 + CAST(age AS int), 1 + CAST(age % 2 AS int), 5) AS timestamp_ntz) AS born"
