@@ -18,6 +18,7 @@ _CONFLICT = re.compile(
 )
 _FULL = re.compile(r"No space left on device|DiskOutOfSpace|Disk quota exceeded|DSQuotaExceeded", re.IGNORECASE)
 _APPEND_ONLY = re.compile(r"DELTA_CANNOT_MODIFY_APPEND_ONLY|delta\.appendOnly", re.IGNORECASE)
+_CONSTRAINT = re.compile(r"DELTA_VIOLATE_CONSTRAINT\w*|DELTA_NOT_NULL_CONSTRAINT_VIOLATED|DELTA_MISSING_NOT_NULL\w*")
 _LOST = re.compile(
     r"FAILED_READ_FILE|FILE_NOT_EXIST|DELTA_FILE_NOT_FOUND\w*|DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_VERSION_NOT_CONTIGUOUS|"
     r"SparkFileNotFoundException|VersionNotFoundException|DELTA_LOG_FILE_NOT_FOUND\w*"
@@ -48,6 +49,11 @@ def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError
         return PublicationRefused(
             "output.table has the property delta.appendOnly, so its release cannot be replaced. Nothing was published. Unset "
             "the property, or choose another table."
+        )
+    if _says(error, _CONSTRAINT):
+        return PublicationRefused(
+            "output.table has a constraint (CHECK or NOT NULL) that the new release does not keep. Nothing was published. Drop the "
+            "constraint, or choose another table."
         )
     if is_conflict(error):
         return PublicationRefused(

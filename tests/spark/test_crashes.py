@@ -216,6 +216,12 @@ def test_known_causes_are_told(spark: SparkSession, tmp_path: Path, capsys: pyte
     assert town.runs[-1].message.startswith("output.table has the property delta.appendOnly")
     assert not (town.folder / "release" / FOLDER).exists()
 
+    spark.sql(f"ALTER TABLE delta.`{town.folder}/release` UNSET TBLPROPERTIES ('delta.appendOnly')")
+    spark.sql(f"ALTER TABLE delta.`{town.folder}/release` ADD CONSTRAINT there CHECK (city <> '*')")
+    assert main(["run", town.job_file(**BARE | {"lattice": {"choose": {"node": [2]}}}), "--quiet"]) == 3
+    assert "output.table has a constraint (CHECK or NOT NULL)" in capsys.readouterr().err
+    assert town.release.count() == 60 and not (town.folder / "release" / FOLDER).exists()
+
     for file in (town.folder / "people").glob("part-*"):  # vacuumed, or lost
         file.unlink()
     assert main(["run", town.job_file(**BARE | {"output__table": "./other"}), "--quiet"]) == 3
