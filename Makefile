@@ -26,7 +26,7 @@ lint: $(READY)
 pytest: $(READY)
 	$(BIN)/python -m pytest -m "not long" $(PARALLEL) $(PYTEST_ARGS)
 
-# what takes minutes: Spark Connect, a metastore over several processes, lost executors; every planted fault
+# what takes minutes: all families on a cluster and on Spark Connect, a metastore, lost executors; every planted fault
 long: $(READY)
 	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
 	ANON_SPARK_FAULTS=all $(BIN)/python -m pytest $(PARALLEL) tests/tamper $(PYTEST_ARGS)

@@ -52,8 +52,8 @@ def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError
         )
     if _says(error, _CONSTRAINT):
         return PublicationRefused(
-            "output.table has a constraint (CHECK or NOT NULL) that the new release does not keep. Nothing was published. Drop the "
-            "constraint, or choose another table."
+            "output.table has a constraint (CHECK or NOT NULL) that the new release does not keep. Nothing was published. Drop "
+            "the constraint, or choose another table."
         )
     if is_conflict(error):
         return PublicationRefused(

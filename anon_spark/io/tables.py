@@ -53,8 +53,8 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
     detail = delta_detail(spark, spec.table) if newest else None
     if detail is None:
         raise ConfigurationError(
-            f"{key}.table: no Delta table at {spec.table}. Check the name, or give {key}.format for another format. A view has no "
-            "version that could be read again: write it to a table, or name the table below it."
+            f"{key}.table: no Delta table at {spec.table}. Check the name, or give {key}.format for another format. A view has "
+            "no version that could be read again: write it to a table, or name the table below it."
         )
     latest = int(newest[0]["version"])
     version = latest if spec.version is None else spec.version

@@ -62,6 +62,7 @@ def test_run_publishes_a_verified_release(cluster: Cluster, folder: Path, spark:
     assert all(list((cluster.logs / f"work-{number}").glob("app-*/*")) for number in (0, 1))
 
 
+@pytest.mark.long
 def test_run_publishes_a_verified_local_recoding(several: Submitted, folder: Path, spark: SparkSession) -> None:
     assert several.exit_code == 0, several.out[-3000:] + several.err[-3000:]
     assert f"published: {folder}/local version 0" in several.out and "FAILED" not in several.out
@@ -76,6 +77,7 @@ def test_run_publishes_a_verified_local_recoding(several: Submitted, folder: Pat
     assert listing(folder / "local_work") == []
 
 
+@pytest.mark.long
 def test_run_publishes_a_verified_nonreciprocal_recoding(several: Submitted, folder: Path, spark: SparkSession) -> None:
     assert several.exit_code == 0, several.out[-3000:] + several.err[-3000:]
     assert f"published: {folder}/basket_release version 0" in several.out and "FAILED" not in several.out
@@ -89,6 +91,7 @@ def test_run_publishes_a_verified_nonreciprocal_recoding(several: Submitted, fol
     assert listing(folder / "basket_work") == []
 
 
+@pytest.mark.long
 def test_run_publishes_values_and_items_within_a_bound(several: Submitted, folder: Path, spark: SparkSession) -> None:
     assert several.exit_code == 0, several.out[-3000:] + several.err[-3000:]
     assert f"published: {folder}/patient_release version 0" in several.out and "FAILED" not in several.out
@@ -100,6 +103,7 @@ def test_run_publishes_values_and_items_within_a_bound(several: Submitted, folde
     assert listing(folder / "patient_work") == []
 
 
+@pytest.mark.long
 def test_run_publishes_nested_records(several: Submitted, folder: Path, spark: SparkSession) -> None:
     assert several.exit_code == 0, several.out[-3000:] + several.err[-3000:]
     assert f"published: {folder}/order_release version 0" in several.out and "FAILED" not in several.out

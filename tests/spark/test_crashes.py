@@ -126,6 +126,7 @@ def test_a_job_killed_in_its_first_publication_runs_again(
     in_order(town, report)
 
 
+@pytest.mark.long
 def test_a_draw_that_was_never_committed_is_not_left(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
