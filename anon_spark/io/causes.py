@@ -14,7 +14,8 @@ from anon_spark.errors import AnonSparkError, DataError, PublicationRefused
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT_\w+|DELTA_PROTOCOL_CHANGED|DELTA_METADATA_CHANGED|ConcurrentModificationException|"
     r"Concurrent(Append|DeleteRead|DeleteDelete|Write|Transaction)Exception|(Protocol|Metadata)ChangedException|"
-    r"DELTA_TABLE_ALREADY_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS"
+    r"DELTA_TABLE_ALREADY_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS|"
+    r"DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"  # the folder of somebody else's first commit, a moment before it
 )
 _FULL = re.compile(r"No space left on device|DiskOutOfSpace|Disk quota exceeded|DSQuotaExceeded", re.IGNORECASE)
 _APPEND_ONLY = re.compile(r"DELTA_CANNOT_MODIFY_APPEND_ONLY|delta\.appendOnly", re.IGNORECASE)

@@ -63,10 +63,11 @@ def moved(gate: Gate) -> Attempt:
 
 
 def a_class_apart(gate: Gate) -> Attempt:
-    """Two rows with the raw values of two records: a class of their own."""
+    """A row with the values of its record: a class of its own."""
     rows = gate.rows()
-    row = next(row for row in rows if row["city"] == "*" or row["city"] in CITIES.values())
-    row["city"], row["zip"] = "Aldorf", "45001"
+    assert ("Bexley", "13051") not in map(label, rows)
+    row = next(row for row in rows if row["zip"].startswith("1305"))
+    row["city"], row["zip"] = "Bexley", "13051"
     return Attempt(rows)
 
 
