@@ -28,8 +28,8 @@ pytest: $(READY)
 
 # what takes minutes: all families on a cluster and on Spark Connect, a metastore, lost executors; every planted fault
 long: $(READY)
-	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
-	ANON_SPARK_FAULTS=all $(BIN)/python -m pytest $(PARALLEL) tests/tamper $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "long and e2e" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "long and not e2e" $(PARALLEL) $(PYTEST_ARGS)
 
 # the Spark part of the suite on other versions: make matrix SPARKS="4.0 4.2" PYTHONS="python3.11 python3.13"
 matrix:

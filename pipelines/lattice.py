@@ -35,6 +35,8 @@ from pipelines.findings import Worth
 from pipelines.gate import refusing, require_whole, shown
 from pipelines.relational import RelationalPipeline
 
+HELD = "audited-rows"  # in the workspace: the rows of the source that the release holds, recoded, with their persons
+
 
 @dataclass(frozen=True)
 class LatticePipeline(RelationalPipeline):
@@ -80,15 +82,15 @@ class LatticePipeline(RelationalPipeline):
     ) -> tuple[list[Verdict], RowAccount]:
         """Everything that must hold before a staged release is published.
 
-        Hierarchies are the job's, persons the source's. The audit's count of the published classes is stored once, for the
-        two verifiers that look at it.
+        Hierarchies are the job's, persons the source's. What two checks look at is stored once: the audit's count of the
+        published classes, and the rows of the source that the release holds.
         """
         release = shown(staged, recoding.published)
         columns = self._column_verdict(release)
         require_whole(columns, release, self.job.columns.published)
         recoded = self._recoded(source, recoding.levels)
         classes = workspace.store(published_classes(release, list(recoded), None, self._unchanged), "audited-classes")
-        k_anonymity = self._anonymity(source, release, recoded, classes)
+        k_anonymity = self._anonymity(source, release, recoded, classes, workspace)
         truthfulness, account = self._truth(source, release, recoded, classes)
         assert recoding.fitted is not None, "a fit inside a run keeps its counts"
         counted, chosen = recoding.fitted.frequencies, recoding.chosen
@@ -127,13 +129,10 @@ class LatticePipeline(RelationalPipeline):
             k_anonymity.insert(0, verify_k_anonymity(release, list(recoded), self.job.privacy.k))
         return [columns, *k_anonymity, truthfulness, rows]
 
-    def whose(self, source: DataFrame, release: DataFrame, recoding: Recoding) -> tuple[DataFrame, str | None]:
-        """The rows of the release, with the person each belongs to where a person may have several."""
+    def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
+        """The rows of the release, with the person each belongs to where a person may have several: as the audit stored them."""
         person = self.job.columns.person
-        if person is None or not isinstance(recoding, LatticeRecoding):
-            return release, None
-        recoded = self._recoded(source, recoding.levels)
-        return with_persons(source, release, recoded, person, self.job.nulls, self._unchanged), person
+        return (release, None) if person is None else (workspace.stored(HELD), person)
 
     def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
         """What the commit says beside the run: nothing that the release does not show."""
@@ -184,12 +183,15 @@ class LatticePipeline(RelationalPipeline):
         release: DataFrame,
         recoded: Mapping[str, tuple[Hierarchy, int]],
         classes: DataFrame | None = None,
+        workspace: Workspace | None = None,
     ) -> Verdict:
         """k-anonymity; persons are counted in the source, on the rows that the classes of the release hold."""
         person, names = self.job.columns.person, list(recoded)
         if person is None:
             return verify_k_anonymity(release, names, self.job.privacy.k, None, classes)
-        held = with_persons(source, release, recoded, person, self.job.nulls)
+        held = with_persons(source, release, recoded, person, self.job.nulls, self._unchanged)
+        if workspace is not None:
+            held = workspace.store(held, HELD)
         return verify_k_anonymity(held, names, self.job.privacy.k, person)
 
     def _truth(

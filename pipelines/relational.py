@@ -23,6 +23,7 @@ from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
 from anon_spark.primitives.recoding import Recoding
+from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 from anon_spark.risk.uniqueness import Uniqueness
 from pipelines.findings import Shown
@@ -71,7 +72,7 @@ class RelationalPipeline:
     def grave(self) -> frozenset[str]:
         return frozenset()
 
-    def whose(self, source: DataFrame, release: DataFrame, recoding: Recoding) -> tuple[DataFrame, str | None]:
+    def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
         """The rows of the release; a family whose persons have several rows says whose they are."""
         return release, None
 

@@ -244,9 +244,7 @@ class RelationalTransactionPipeline:
     def grave(self) -> frozenset[str]:
         return frozenset({UNPROTECTED})
 
-    def whose(
-        self, source: DataFrame, release: DataFrame, recoding: RelationalTransactionRecoding
-    ) -> tuple[DataFrame, str | None]:
+    def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
         """The rows of the release; a person has one."""
         return release, None
 

@@ -171,7 +171,7 @@ def _released(
         trace.warnings = [*trace.warnings, *map(str, depending)]
     trace.facts = steps.facts(recoding, trace.verdicts, risk)
     with trace.timed("findings"):
-        rows_of, limits = steps.whose(source, release, recoding), prepared.job.limits
+        rows_of, limits = steps.whose(release, workspace), prepared.job.limits
         found = run_findings(steps, *rows_of, trace.facts, trace.account, told, depending, limits)
         trace.findings = by_level([*trace.findings, *found])
     require_within(trace.findings)

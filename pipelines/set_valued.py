@@ -198,7 +198,7 @@ class SetValuedPipeline:
     def grave(self) -> frozenset[str]:
         return frozenset({DEFINITION_ONLY})
 
-    def whose(self, source: DataFrame, release: DataFrame, recoding: SetValuedRecoding) -> tuple[DataFrame, str | None]:
+    def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
         """The rows of the release; a person has one."""
         return release, None
 

@@ -195,7 +195,7 @@ class TreePipeline:
     def grave(self) -> frozenset[str]:
         return frozenset({NOTHING_LEFT, UNPROTECTED})
 
-    def whose(self, source: DataFrame, release: DataFrame, recoding: TreeRecoding) -> tuple[DataFrame, str | None]:
+    def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
         """The rows of the release; a person has one."""
         return release, None
 

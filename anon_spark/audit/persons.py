@@ -9,7 +9,7 @@ from operator import and_
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.audit.recode import KEPT, NULL, UNSEEN, with_code, with_label
+from anon_spark.audit.recode import KEPT, NULL, UNSEEN, with_recoded
 from anon_spark.audit.values import exact, private, quoted, require_columns
 from anon_spark.audit.verdict import Verdict
 from anon_spark.model.hierarchy import Hierarchy
@@ -28,7 +28,7 @@ def with_persons(
     recoded: quasi-identifier → (hierarchy, level); nulls: what the run did with a null quasi-identifier.
     Guarantee: for a truthful release these are exactly the rows it was made from, so its classes can be counted in
     persons; for another one, see `verify_recoding`.
-    Cost: two broadcast joins per quasi-identifier and one join with the classes of the release; no action.
+    Cost: one broadcast join per quasi-identifier and one join with the classes of the release; no action.
     """
     names = list(recoded)
     require_columns(source, [*names, *unchanged, person], "source")
@@ -42,8 +42,7 @@ def with_persons(
         F.lit(KEPT).alias(status),
     )
     for at, (hierarchy, level) in enumerate(recoded.values()):
-        code = private(f"code_{at}")
-        rows = with_label(with_code(rows, raw[at], code, status, hierarchy, level), code, labels[at], hierarchy, level)
+        rows = with_recoded(rows, raw[at], labels[at], status, hierarchy, level)
     dropped = UNSEEN | NULL if nulls == "suppress" else UNSEEN
     rows = rows.where(F.col(status).bitwiseAND(F.lit(dropped)) == 0).select(
         *(F.col(labels[at]).alias(name) for at, name in enumerate(names)),

@@ -38,6 +38,7 @@ class Workspace:
         self._root = root
         self.path = f"{root.rstrip('/')}/{PRIVATE}{self._name}"
         self._stored = 0
+        self._frames: dict[str, DataFrame] = {}
 
     def store(self, frame: DataFrame, name: str) -> DataFrame:
         """Write the frame and read it back, without metadata: its lineage ends here. Cost: one job, one write."""
@@ -46,7 +47,12 @@ class Workspace:
         if self._stored == 1:
             self._make()
         without_metadata(frame).write.mode("error").parquet(path)
-        return self._spark.read.schema(bare_schema(frame.schema)).parquet(path)
+        self._frames[name] = self._spark.read.schema(bare_schema(frame.schema)).parquet(path)
+        return self._frames[name]
+
+    def stored(self, name: str) -> DataFrame:
+        """What was stored last under a name."""
+        return self._frames[name]
 
     def close(self) -> None:
         """Delete everything stored. Frames that read it must not be used afterwards."""

@@ -115,6 +115,7 @@ def test_run_publishes_nested_records(several: Submitted, folder: Path, spark: S
     assert listing(folder / "order_work") == []
 
 
+@pytest.mark.long
 def test_cluster_needs_a_place_for_work(cluster: Cluster, folder: Path) -> None:
     before = listing(folder)
 

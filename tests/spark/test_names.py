@@ -146,9 +146,8 @@ def job_file(folder: Path, family: str, **changes: Any) -> Path:
     return file
 
 
-@pytest.mark.parametrize(  # tests/spark/test_canary.py has some awkward names for every family
-    "family", ["lattice", *(pytest.param(name, marks=pytest.mark.long) for name in JOBS if name != "lattice")]
-)
+@pytest.mark.long  # tests/spark/test_canary.py has some awkward names, notes and metadata for every family
+@pytest.mark.parametrize("family", JOBS)
 def test_awkward_names_are_published_and_notes_are_not(spark: SparkSession, folder: Path, family: str) -> None:
     job = load_job(job_file(folder, family))
     prepared = prepare(job, spark)

@@ -49,6 +49,7 @@ def test_full_domain_recoding(capsys: pytest.CaptureFixture[str]) -> None:
     assert "rows suppressed" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_local_recoding_and_both_side_by_side() -> None:
     names = executed("mst.ipynb")
 
@@ -63,6 +64,7 @@ def test_local_recoding_and_both_side_by_side() -> None:
     assert measures.loc["attack, worst"].max() <= 1 / SMALL["K"]
 
 
+@pytest.mark.long
 def test_item_sets_with_counts_and_what_is_not_protected() -> None:
     names = executed("set_valued.ipynb")
 
@@ -76,6 +78,7 @@ def test_item_sets_with_counts_and_what_is_not_protected() -> None:
     assert names["solved"].loc["order known", 3] > names["solved"].loc["order known", SMALL["K"]]
 
 
+@pytest.mark.long
 def test_values_and_items_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SMALL, "DELTAS", (0.9,))
     names = executed("relational_transaction.ipynb")

@@ -127,6 +127,7 @@ def test_a_run_publishes_what_the_audit_verified(
     assert "1 releases of the same rows were drawn before" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_two_columns_in_a_hierarchy(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     """Items of two columns are one set; nodes are published as all their leaves, sensitive ones aside; it can be audited."""
     changes = RT | {

@@ -230,6 +230,7 @@ def never(*_: Any) -> None:
     return None
 
 
+@pytest.mark.long
 def test_blocks_that_cannot_be_spaced_are_merged(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

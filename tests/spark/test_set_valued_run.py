@@ -121,6 +121,7 @@ def test_a_run_publishes_what_the_audit_verified_and_draws_once(
     assert len(town.runs) == runs and {name for name, time in town.listing().items() if before.get(name) != time} == {"job.yaml"}
 
 
+@pytest.mark.long
 def test_a_second_draw_is_told_and_l_rows_differ(town: Town, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     place = town.copied(tmp_path / "town")
     diverse = SETS | {"privacy": {"l": 2}}
@@ -139,6 +140,7 @@ def test_a_second_draw_is_told_and_l_rows_differ(town: Town, capsys: pytest.Capt
 # --- every check can fail
 
 
+@pytest.mark.long
 def test_labels_that_stay_where_they_were_are_not_published(
     town: Town, event_log: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

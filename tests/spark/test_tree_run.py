@@ -114,6 +114,7 @@ def test_every_check_refuses_its_fault(town: Town, tmp_path: Path, monkeypatch: 
     assert not (place.folder / "other").exists() and place.runs[-1].status == "failed"
 
 
+@pytest.mark.long
 def test_tables_joined_by_keys(town: Town, tmp_path: Path) -> None:
     """The same release as from the nested table; every table takes part in what identifies the input."""
     place = town.copied(tmp_path / "town")

@@ -7,7 +7,6 @@ these that agree with each other. Each is judged by the family's own `verify` an
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -121,12 +120,10 @@ Fault = Callable[[Gate], Attempt]
 Faults = dict[str, tuple[str, Fault]]  # name → the check that must refuse it, and how it is done
 
 
-def tried(faults: Faults) -> list[str]:
-    """The faults that the suite plants: the first that each check must refuse, or all with ANON_SPARK_FAULTS=all (minutes)."""
-    if os.environ.get("ANON_SPARK_FAULTS") == "all":
-        return list(faults)
+def tried(faults: Faults) -> list[Any]:
+    """All faults; those that are not the first that their check must refuse are long."""
     first = {check: name for name, (check, _) in reversed(faults.items())}
-    return [name for name in faults if name in first.values()]
+    return [pytest.param(name, marks=[] if name in first.values() else pytest.mark.long) for name in faults]
 
 
 def one_changed(at: Callable[[Record], bool], column: str, value: Callable[[Any], Any]) -> Fault:

@@ -26,6 +26,8 @@ from tests.tamper.gate import (
     without_a_row,
 )
 
+pytestmark = pytest.mark.long  # one run with a fault for every check is in the suite: tests/spark
+
 Paths = list[list[dict[str, str | None]]]
 PROMISE = "3^(2,1)-anonymity"
 LEVELS = {"city": ["Aldorf;North;*", "Bexley;North;*", "Carden;South;*"], "goods": ["tea;drink;*", "rum;drink;*", "rice;food;*"]}
