@@ -10,14 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from anon_spark.audit.values import exact, require_columns
+from anon_spark.audit.values import AS_TEXT, exact, require_columns
 
-_TEXT = {
-    "ignoreNullFields": "false",
-    "timeZone": "UTC",  # the same text in every session
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 _SALTS = (1, 2)  # of two 64-bit hashes, whose sums are compared
 
 
@@ -40,7 +34,7 @@ def _parts(frame: DataFrame, name: str) -> list[Column]:
     """A value and whether it is null; nested values as text, so that nulls inside count."""
     value, kind = exact(frame, name), frame.schema[name].dataType
     nested = isinstance(kind, (ArrayType, StructType, MapType, VariantType))
-    return [F.isnull(value), F.to_json(F.struct(_ordered(value, kind).alias("v")), _TEXT) if nested else value]
+    return [F.isnull(value), F.to_json(F.struct(_ordered(value, kind).alias("v")), AS_TEXT) if nested else value]
 
 
 def _ordered(value: Column, kind: DataType) -> Column:

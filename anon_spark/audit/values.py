@@ -21,8 +21,9 @@ from pyspark.sql.types import (
 from anon_spark.columns import PREFIX
 from anon_spark.errors import ConfigurationError, did_you_mean
 
-_AS_TEXT = {
+AS_TEXT = {  # how nested values become JSON: every null, every digit, the same text in every session
     "ignoreNullFields": "false",
+    "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
@@ -89,7 +90,7 @@ def hashed(frame: DataFrame, names: Sequence[str]) -> Column:
         value = exact(frame, name)
         parts.append(F.isnull(value))
         if isinstance(frame.schema[name].dataType, (ArrayType, StructType, MapType, VariantType)):
-            parts.append(F.to_json(F.struct(value.alias("v")), _AS_TEXT))
+            parts.append(F.to_json(F.struct(value.alias("v")), AS_TEXT))
         else:
             parts.append(value)
         if isinstance(frame.schema[name].dataType, (FloatType, DoubleType)):

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobs.cluster import Cluster, Submitted, standalone_cluster
 from tests.e2e.families import founded
@@ -41,6 +41,14 @@ def several(cluster: Cluster, folder: Path) -> Submitted:
     return cluster.submit(ROOT / "tests" / "e2e" / "several.py", *jobs, conf=SMALL_DRIVER | INTERPRETED)
 
 
+def logged(cluster: Cluster, table: DataFrame, *columns: str) -> set[str]:
+    """Values of a table that a log of the driver, the daemons or an executor holds."""
+    values = {str(value) for name in columns for (value,) in table.select(name).distinct().collect() if value is not None}
+    logs = [path.read_bytes() for path in cluster.logs.rglob("*") if path.is_file()]
+    assert len(values) > len(columns) and len(logs) > 5
+    return {value for value in values if any(value.encode() in log for log in logs)}
+
+
 def listing(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*"))
 
@@ -60,6 +68,8 @@ def test_run_publishes_a_verified_release(cluster: Cluster, folder: Path, spark:
     assert listing(folder / "work") == []
     # both workers took part
     assert all(list((cluster.logs / f"work-{number}").glob("app-*/*")) for number in (0, 1))
+    source = spark.read.format("delta").load(str(folder / "census"))
+    assert logged(cluster, source, "name", "marital", "disease") == set()
 
 
 @pytest.mark.long
@@ -113,6 +123,14 @@ def test_run_publishes_nested_records(several: Submitted, folder: Path, spark: S
     (run,) = spark.read.format("delta").load(str(folder / "order_runs")).collect()
     assert (run.family, run.status) == ("tree", "published")
     assert listing(folder / "order_work") == []
+
+
+@pytest.mark.long
+def test_logs_of_the_other_families_hold_no_value(
+    several: Submitted, cluster: Cluster, folder: Path, spark: SparkSession
+) -> None:
+    for table, column in (("baskets", "religion"), ("patients", "name"), ("orders", "nation")):
+        assert logged(cluster, spark.read.format("delta").load(str(folder / table)), column) == set()
 
 
 @pytest.mark.long
