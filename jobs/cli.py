@@ -131,8 +131,9 @@ def _plan(options: argparse.Namespace) -> int:
     from pipelines.preparation import prepare
 
     job = load_job(options.job, options.set)
-    print("\n".join(plan(prepare(job, make_session("anon-spark plan"))).lines()))
-    return 0
+    planned = plan(prepare(job, make_session("anon-spark plan")))
+    print("\n".join(planned.lines()))
+    return 3 if any(finding.level == "stop" for finding in planned.findings) else 0
 
 
 def _audit(options: argparse.Namespace) -> int:

@@ -81,7 +81,7 @@ def die_at(wanted: str, job: Path) -> None:
 
     if wanted == WRITE:
         publication._write = _half_written
-    run(prepare(load_job(job), make_session("anon-spark crashes", BRIEF)), step=step)
+    run(prepare(load_job(job), make_session("anon-spark crashes", BRIEF)), redraw=True, step=step)
 
 
 def _half_written(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:

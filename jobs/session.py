@@ -54,6 +54,8 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None) -> Spa
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # a cluster may name its own
     if under_spark_submit():
         require_delta()
+        if is_local(settings):
+            settings = with_private_files(settings)  # what the JVM itself writes to its temporary folder stays there: it runs
     else:
         ensure_java()
         settings = delta.with_jars(settings)

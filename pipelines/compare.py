@@ -23,7 +23,7 @@ from anon_spark.report import Check, Compared, Comparison
 from anon_spark.risk import CoverRisk, cover_attack
 from pipelines.audit import Standing
 from pipelines.relational import RelationalPipeline
-from pipelines.run import versions
+from pipelines.software import versions
 
 Job = JobSpec | str | os.PathLike[str]
 

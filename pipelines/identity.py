@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from anon_spark.audit.content import content_of
+from pyspark.sql import DataFrame
+from pyspark.sql.types import ArrayType
+
+from anon_spark.audit.content import contents_of
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.publication import Published, releases
-from anon_spark.io.run_log import logged_contents
+from anon_spark.io.run_log import Logged, logged_runs
+from anon_spark.io.tables import read_version
 from pipelines.families import RANDOMIZED
 from pipelines.preparation import Preparation
 
@@ -30,9 +34,17 @@ class Identity:
 
     @cached_property
     def content(self) -> str:
-        """The digest of the columns that the job reads. Cost: one scan of the input, once."""
-        read = self.prepared.steps.read(self.prepared.source.frame)
-        return content_of(read, read.columns)
+        """Digests of what the job reads, with spaces between: of all columns, then of each column of lists by itself.
+
+        Of a family that draws, a list of items is what is drawn: its rows are the same rows whatever else is read, and whatever
+        the column is called. Cost: one scan of the input, once.
+        """
+        return self._content(self.prepared.source.frame)
+
+    def _content(self, frame: DataFrame) -> str:
+        read = self.prepared.steps.read(frame)
+        lists = [field.name for field in read.schema.fields if isinstance(field.dataType, ArrayType)]
+        return " ".join(contents_of(read, read.columns, lists if self.prepared.job.family in RANDOMIZED else ()))
 
     @cached_property
     def released(self) -> Sequence[Mapping[str, Any]]:
@@ -42,10 +54,10 @@ class Identity:
         return list(releases(self.prepared.spark, self.prepared.job.output.table, LOOK_BACK))
 
     @cached_property
-    def logged(self) -> Mapping[str, str | None]:
-        """Content by run id, of what was published to this output as far as the run log tells. Cost: one job, once."""
+    def logged(self) -> Mapping[str, Logged]:
+        """What the run log tells of the runs that published to this output, by run id. Cost: one job, once."""
         runs = {str(said.get("run_id")) for said in self.released}
-        return logged_contents(self.prepared.spark, self.prepared.job.output.runs, runs)
+        return logged_runs(self.prepared.spark, self.prepared.job.output.runs, runs)
 
     @property
     def already_published(self) -> Published | None:
@@ -59,18 +71,18 @@ class Identity:
         said = current.metadata
         if (said.get("config_hash"), said.get("for_release")) != (self.prepared.config_hash, self.for_release):
             return None
-        source = self.prepared.source
-        if source.version is not None and (said.get("input_id"), said.get("input_version")) == (source.table_id, source.version):
+        if self._read_this_version(said):
             return current
-        known = self.logged.get(str(said.get("run_id")))
-        return current if known is not None and known == self.content else None
+        known = self._logged_content(said)
+        return current if known is not None and known.split()[0] == self.content.split()[0] else None
 
     def second_draw(self, redraw: bool) -> list[str]:
         """What to say of a draw that is not the first of these rows for this output; nothing where it is the first.
 
         Guarantee: without `redraw` it is refused with a ConfigurationError, before anything is written. What was drawn is
-        recognised by its rows; a release whose rows the run log does not know counts as one of these. Releases made with a
-        test key are not handed out and count among themselves only. As far as the history of the output reaches.
+        recognised by its rows, whatever other columns are read with them; a release whose rows neither the run log nor the
+        version that it read tells counts as one of these. Releases made with a test key are not handed out and count among
+        themselves only. As far as the history of the output reaches.
         """
         if self.prepared.job.family not in RANDOMIZED:
             return []
@@ -79,8 +91,8 @@ class Identity:
             for said in self.released
             if said.get("family") in RANDOMIZED and said.get("for_release") == self.for_release
         ]
-        drawn = sum(self._same(said) for said in earlier)
-        unknown = sum(self._unknown(said) for said in earlier)
+        answers = [self._drew_these(said) for said in earlier]
+        drawn, unknown = answers.count(True), answers.count(None)
         if not drawn and not unknown:
             return []
         parts = [f"{drawn} releases of the same rows were drawn before."] if drawn else []
@@ -90,12 +102,30 @@ class Identity:
             raise ConfigurationError(f"output.table: {told} Keep the current one, or draw again with --redraw.")
         return [told]
 
-    def _same(self, said: Mapping[str, Any]) -> bool:
+    def _read_this_version(self, said: Mapping[str, Any]) -> bool:
         source = self.prepared.source
-        if source.version is not None and (said.get("input_id"), said.get("input_version")) == (source.table_id, source.version):
-            return True
-        known = self.logged.get(str(said.get("run_id")))
-        return known is not None and known == self.content
+        return source.version is not None and (said.get("input_id"), said.get("input_version")) == (
+            source.table_id,
+            source.version,
+        )
 
-    def _unknown(self, said: Mapping[str, Any]) -> bool:
-        return not self._same(said) and self.logged.get(str(said.get("run_id"))) is None
+    def _logged_content(self, said: Mapping[str, Any]) -> str | None:
+        known = self.logged.get(str(said.get("run_id")))
+        return known.content if known is not None else None
+
+    def _drew_these(self, said: Mapping[str, Any]) -> bool | None:
+        """Whether a release was drawn of these rows; None where nobody can tell. Cost: a scan where the log does not tell."""
+        if self._read_this_version(said):
+            return True
+        known = self._logged_content(said) or self._content_of_version(said)
+        return None if known is None else bool(set(known.split()) & set(self.content.split()))
+
+    def _content_of_version(self, said: Mapping[str, Any]) -> str | None:
+        """What this job would read of another version of its input; None where that is not the table, or no longer readable."""
+        source, version = self.prepared.source, said.get("input_version")
+        if source.table_id is None or said.get("input_id") != source.table_id or not isinstance(version, int):
+            return None
+        try:
+            return self._content(read_version(self.prepared.spark, source.table, version, self.prepared.job.input.options))
+        except Exception:  # vacuumed, or other columns than now
+            return None

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anon_spark.audit.content import content_of
-from anon_spark.errors import PublicationRefused
-from anon_spark.io.leftovers import folder_of, note_publication, notes_in, sweep_uncommitted
+from anon_spark.errors import AnonSparkError, ConfigurationError, PublicationRefused
+from anon_spark.io.leftovers import clear_notes, folder_of, note_publication, notes_in, sweep_uncommitted
 from anon_spark.io.publication import (
     Output,
     begin,
@@ -47,11 +47,19 @@ def published(
         version = publish(release, table, metadata, seen)
         step("compare")
         _compare(prepared, version, audited, seen)
+    except ConfigurationError as error:
+        if note is not None:
+            note.end()
+        raise AnonSparkError(
+            f"output.table: {table} cannot be looked at any more, so it is not known whether the release was committed. Run the "
+            "job again: that finds out, and compares it with what was audited."
+        ) from error
     except Exception as error:
         over = isinstance(error, PublicationRefused) or version_of(spark, table, run_id) is None
-        if note is not None and over:
-            note.end()
-            settle(prepared)
+        if note is not None:
+            note.end()  # a release that was committed and not compared is compared by whoever comes next
+            if over:
+                settle(prepared)
         raise
     except BaseException:  # Spark may still be writing: whoever comes next puts it in order
         if note is not None:
@@ -67,23 +75,34 @@ def published(
 def settle(prepared: Preparation) -> int:
     """Put in order what a publication left that ended without saying so; how many files were removed.
 
-    One that was committed is compared now; of one that was not, the files go. Cost: nothing where nothing was left.
+    One that was committed is compared now; of one that was not, the files go. A note stays until that has been done.
+    Cost: nothing where nothing was left.
     """
     spark, table = prepared.spark, prepared.job.output.table
-    notes = notes_in(folder_of(location_of(spark, table)))
+    folder = folder_of(location_of(spark, table))
+    notes = notes_in(folder)
     if not all(note.is_dead for note in notes):  # the last one that is at work there puts all in order
         return 0
+    clear_notes(folder)
     removed = 0
     for note in notes:
-        try:
-            version = version_of(spark, table, note.run_id)
-            if version is None:
-                removed += sweep_uncommitted(note)
-            elif not is_undone(spark, table, version):
+        version = version_of(spark, table, note.run_id)
+        if version is None:
+            removed += sweep_uncommitted(note)
+        elif not is_undone(spark, table, version):
+            try:
                 _compare(prepared, version, note.content, output_before(spark, table, version))
-        finally:
-            note.remove()
+            except PublicationRefused:  # taken back: that is settled, too
+                note.remove()
+                raise
+        note.remove()
     return removed
+
+
+def at_work(prepared: Preparation) -> list[str]:
+    """Who says in the output that they publish there and cannot be seen from here."""
+    notes = notes_in(folder_of(location_of(prepared.spark, prepared.job.output.table)))
+    return [str(note.owner) for note in notes if not note.is_dead and not note.owner.is_here]
 
 
 def _compare(prepared: Preparation, version: int, audited: str, before: Output) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 from anon_spark.config import JobSpec, is_path
-from anon_spark.io.leftovers import LOG, Note, folder_of, notes_in, sweep_uncommitted
+from anon_spark.io.leftovers import LOG, Note, clear_notes, folder_of, notes_in, sweep_uncommitted
 from anon_spark.primitives.stores import Store, remains, user_root
 
 
@@ -41,16 +41,18 @@ def _folders(place: Store, everything: bool) -> Iterator[str]:
 def _publications(job: JobSpec, everything: bool) -> Iterator[str]:
     folder = folder_of(job.output.table)
     for note in notes_in(folder):
-        here = note.owner.host == note.owner.here().host
-        if not note.is_dead and not (everything and not here):
-            yield f"left alone {note.place.path}: {note.owner} may be publishing"
+        if not note.is_dead and not (everything and not note.owner.is_here):
+            more = "" if note.owner.is_here else "; --all removes what it left, if that has ended"
+            yield f"left alone {note.place.path}: {note.owner} may be publishing{more}"
         elif _is_committed(note):
+            note.end()
             yield f"left alone {note.place.path}: its release was committed, the next run compares it with what was audited"
         else:
             note.end()
             files = sweep_uncommitted(note)
             note.remove()
             yield f"removed {files} files of a publication of {note.owner} from {note.folder.path}"
+    clear_notes(folder)
 
 
 def _is_committed(note: Note) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 
 from anon_spark.audit import Verdict
@@ -12,20 +11,24 @@ from anon_spark.io.publication import Published, read_back
 from anon_spark.io.run_log import RunRow, append_run
 from pipelines.identity import Identity
 from pipelines.preparation import Preparation
+from pipelines.software import versions
 
 LATER = "Written by a later run: the log could not be written when this was published."
 
 
 def repair(prepared: Preparation, current: Published, identity: Identity, before: datetime) -> Sequence[Verdict]:
-    """Add the missing run-log row of the current release; where its report is missing, the verdicts of a new audit for it.
+    """Add the missing run-log row of the current release; where its report is missing too, the verdicts of a new audit for it.
 
     before: a time by which it was published; when exactly, nobody knows any more.
-    Cost: a job that reads the log; an audit only where the report is missing.
+    A report that says that the run failed, after its commit, is none of the release. Cost: a job that reads the log; an audit
+    only where the report is missing.
     """
-    if str(current.metadata.get("run_id")) not in identity.logged:
+    logged = identity.logged.get(str(current.metadata.get("run_id")))
+    if logged is None or not logged.published:
         append_run(prepared.spark, prepared.job.output.runs, _row(prepared, current, identity.content, before))
     page = prepared.job.output.report
-    if page is None or Path(page).exists():
+    failed_later = logged is not None and not logged.published
+    if page is None or (Path(page).exists() and not failed_later):
         return ()
     release = read_back(prepared.spark, prepared.job.output.table, current.version)
     return prepared.steps.verify_published(prepared.source.frame, release, current.metadata)
@@ -46,7 +49,7 @@ def _row(prepared: Preparation, current: Published, content: str, before: dateti
         output_version=current.version,
         guarantee=str(prepared.steps.guarantee),
         for_release=bool(current.metadata.get("for_release")),
-        software=version("anon-spark"),
+        software=versions()["anon-spark"],
         accounting={},
         metrics={},
         content=content,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
-import pyspark
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -39,8 +37,11 @@ from pipelines.findings import (
 )
 from pipelines.identity import Identity
 from pipelines.preparation import Preparation, run_key
-from pipelines.publishing import Step, nothing, published, settle
+from pipelines.publishing import Step, at_work, nothing, published, settle
 from pipelines.repair import repair
+from pipelines.software import versions
+
+ENDING = 10  # how often a workspace is removed after a failure, within a second
 
 
 @dataclass
@@ -93,10 +94,10 @@ def run(
         begin_run_log(prepared.spark, prepared.job.output.runs)
         left = _clean(prepared)
         if current is not None:
-            trace.status, trace.output_version = "already_published", current.version
             trace.findings = recognised(current.metadata)
             trace.verdicts = repair(prepared, current, identity, trace.started - timedelta(seconds=1))
             require_all(trace.verdicts)
+            trace.status, trace.output_version = "already_published", current.version
         else:
             trace.content = identity.content
             notes = [*prepared.input_notes(), *left]
@@ -110,12 +111,17 @@ def run(
         _finish(prepared, trace, for_release)
         raise
     except (Stopped, KeyboardInterrupt):
-        trace.output_version = version_of(prepared.spark, prepared.job.output.table, trace.run_id)
-        published_too = "Stopped after publication: the next run compares it with what was audited."
-        trace.message = "Stopped before anything was published." if trace.output_version is None else published_too
+        trace.output_version = _committed(prepared, trace.run_id)
+        before = "Stopped before anything was published."
+        trace.message = before if trace.output_version is None else _unconfirmed(trace, prepared)
         _finish(prepared, trace, for_release)
         raise
     except Exception as error:
+        trace.output_version = _committed(prepared, trace.run_id)
+        if trace.output_version is not None:
+            trace.message = _unconfirmed(trace, prepared)
+            _finish(prepared, trace, for_release)
+            raise AnonSparkError(trace.message) from error
         cause = known_cause(error, prepared.job.work)
         trace.message = str(cause) if cause else f"Unexpected {type(error).__name__}; its text may hold values and is not kept."
         _finish(prepared, trace, for_release)
@@ -125,13 +131,31 @@ def run(
     return _finish(prepared, trace, for_release)
 
 
+def _committed(prepared: Preparation, run_id: str) -> int | None:
+    """The version that this run has committed, as far as that can be told now."""
+    with suppress(Exception):
+        return version_of(prepared.spark, prepared.job.output.table, run_id)
+    return None
+
+
+def _unconfirmed(trace: Trace, prepared: Preparation) -> str:
+    return (
+        f"Version {trace.output_version} of {prepared.job.output.table} was committed, but the run ended before it was compared "
+        "with what had been audited. Run the job again: that compares it, and takes it back if it differs."
+    )
+
+
 def _clean(prepared: Preparation) -> list[str]:
     """Remove what dead runs of this user left; what to say of what may still be somebody's."""
     swept, others = sweep_work(prepared.spark, prepared.job.work)
     files = settle(prepared)
     told = [f"{swept} working folders that stopped runs had left were removed."] if swept else []
     told += [f"{files} files of a publication that was stopped were removed from the output."] if files else []
-    told += [f"work: {who} has a folder there; if it has ended, `anon-spark purge --all` removes it." for who in others]
+    told += [f"work: {who} has a folder there; if it has ended, `anon-spark purge JOB --all` removes it." for who in others]
+    told += [
+        f"output.table: {who} says it is publishing there; if it has ended, `anon-spark purge JOB --all` says so."
+        for who in at_work(prepared)
+    ]
     return told
 
 
@@ -142,6 +166,11 @@ def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, p
         except (Stopped, KeyboardInterrupt):
             prepared.spark.interruptAll()
             workspace.close_for_good()
+            raise
+        except AnonSparkError:
+            raise
+        except Exception:  # tasks of a job that failed may still write for a moment
+            workspace.close_for_good(ENDING)
             raise
 
 
@@ -160,8 +189,9 @@ def _released(
     with trace.timed("release"):
         staged = workspace.store(recoding.staged(source, order_key), "release")
     release: DataFrame = staged.select(*(F.col(quoted(name)) for name in recoding.published))
-    # 3. audit what was staged, by code of its own
+    # 3. audit what was staged, by code of its own; what is published must have the content that is audited from here on
     with trace.timed("audit"):
+        audited = content_of(release, release.columns)
         trace.verdicts, trace.account = steps.verify(source, staged, recoding, order_key, workspace)
         rows = trace.account.source
     require_all(trace.verdicts)
@@ -189,7 +219,7 @@ def _released(
             "look": len(of_level(trace.findings, "look")),
             **steps.metadata(recoding),
         }
-        trace.output_version = published(prepared, release, content_of(release, release.columns), metadata, trace.step)
+        trace.output_version = published(prepared, release, audited, metadata, trace.step)
 
 
 def require_all(verdicts: Sequence[Verdict]) -> None:
@@ -211,7 +241,8 @@ def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport
     page = prepared.job.output.report
     lost: list[str] = []
     trace.step("report")
-    if page is not None and not (trace.status == "already_published" and Path(page).exists()):
+    recognised_only = trace.status == "already_published" and not trace.verdicts
+    if page is not None and not (recognised_only and Path(page).exists()):
         try:
             report.write(page)
         except OSError:
@@ -258,17 +289,6 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         facts=trace.facts,
         message=trace.message,
     )
-
-
-def versions() -> dict[str, str]:
-    """Versions of what made the release, as far as they are told: a platform has a Spark and a Delta of its own."""
-    found = {}
-    for name, otherwise in (("anon-spark", "not installed"), ("pyspark", pyspark.__version__), ("delta-spark", "")):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = otherwise
-    return {name: text for name, text in found.items() if text}
 
 
 def _row(prepared: Preparation, report: RunReport, content: str | None) -> RunRow:

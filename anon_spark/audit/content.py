@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType, VariantType
 
 from anon_spark.audit.values import AS_TEXT, exact, require_columns
 
@@ -22,19 +23,39 @@ def content_of(frame: DataFrame, columns: Sequence[str]) -> str:
     different for others but for a chance of about 2^-128 by accident. It is no secret: whoever holds it can check a guess about
     the whole table, so it must not be published for a source. Cost: one job, one scan; one row reaches the driver.
     """
-    require_columns(frame, columns, "table")
+    return contents_of(frame, columns)[0]
+
+
+def contents_of(frame: DataFrame, columns: Sequence[str], alone: Sequence[str] = ()) -> list[str]:
+    """The digest of some columns together, as `content_of`, then one of each in `alone`, whatever its name. Cost: one job."""
+    require_columns(frame, [*columns, *alone], "table")
+    groups = [columns, *([name] for name in alone)]
+    named = [_named(frame, name) for name in columns]
+    sums = [total for group in groups for total in _sums(frame, group)]
+    rows, *found = frame.agg(F.count(F.lit(1)), *sums).collect()[0]
+    totals = [found[at : at + len(_SALTS)] for at in range(0, len(found), len(_SALTS))]
+    heads: list[Any] = [named, *([_named(frame, name)[1]] for name in alone)]
+    texts = (json.dumps([head, *(str(int(value)) for value in (rows, *own))]) for head, own in zip(heads, totals, strict=True))
+    return [sha256(text.encode()).hexdigest() for text in texts]
+
+
+def _named(frame: DataFrame, name: str) -> list[str]:
+    return [name, frame.schema[name].dataType.simpleString()]
+
+
+def _sums(frame: DataFrame, columns: Sequence[str]) -> list[Column]:
+    """Sums of hashes over all rows: they do not depend on the order."""
     parts = [part for name in columns for part in _parts(frame, name)]
-    sums = [F.coalesce(F.sum(F.xxhash64(F.lit(salt), *parts).cast("decimal(20,0)")), F.lit(0)) for salt in _SALTS]
-    found = frame.agg(F.count(F.lit(1)), *sums).collect()[0]
-    named = [[name, frame.schema[name].dataType.simpleString()] for name in columns]
-    return sha256(json.dumps([named, *(str(int(value)) for value in found)]).encode()).hexdigest()
+    return [F.coalesce(F.sum(F.xxhash64(F.lit(salt), *parts).cast("decimal(20,0)")), F.lit(0)) for salt in _SALTS]
 
 
 def _parts(frame: DataFrame, name: str) -> list[Column]:
-    """A value and whether it is null; nested values as text, so that nulls inside count."""
+    """A value and whether it is null; nested values as text, so that nulls inside count; a zero with its sign."""
     value, kind = exact(frame, name), frame.schema[name].dataType
-    nested = isinstance(kind, (ArrayType, StructType, MapType, VariantType))
-    return [F.isnull(value), F.to_json(F.struct(_ordered(value, kind).alias("v")), AS_TEXT) if nested else value]
+    if isinstance(kind, (ArrayType, StructType, MapType, VariantType)):
+        return [F.isnull(value), F.to_json(F.struct(_ordered(value, kind).alias("v")), AS_TEXT)]
+    zero = [F.when(value == 0, value.cast("string"))] if isinstance(kind, (FloatType, DoubleType)) else []
+    return [F.isnull(value), value, *zero]
 
 
 def _ordered(value: Column, kind: DataType) -> Column:

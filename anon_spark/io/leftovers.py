@@ -58,13 +58,12 @@ class Note:
         }
         if not self.folder.below(FOLDER).exists:
             self.folder.filesystem.create_dir(self.folder.below(FOLDER).path, recursive=True)
-        self.place.write(json.dumps(said))
+        self.place.replace(json.dumps(said))
 
     def remove(self) -> None:
         """Take the note away, with the folder of notes if it was the last."""
         self.place.remove()
-        if not self.folder.below(FOLDER).names():
-            self.folder.below(FOLDER).remove()
+        clear_notes(self.folder)
 
     def end(self) -> None:
         """Say that the publication is over, though it failed: files that it wrote may be removed."""
@@ -120,9 +119,10 @@ def _note(folder: Store, name: str) -> Note | None:
 def sweep_uncommitted(note: Note) -> int:
     """Remove the data files that a dead publication wrote and no commit names; how many. Others at work there: none.
 
-    Guarantee: a file stays that was there before, that any commit since names, or that is no data file of Delta.
+    Guarantee: a file stays that was there before, that any commit since names, or that is no data file of Delta. Where the
+    log no longer tells all commits since, every file stays.
     """
-    if any(not other.is_dead for other in notes_in(note.folder)):
+    if any(not other.is_dead for other in notes_in(note.folder)) or not _tells_all_since(note.folder, note.latest):
         return 0
     kept = {*note.before, *_named_since(note.folder, note.latest)}
     kept |= {f".{name}.crc" for name in kept}
@@ -143,13 +143,29 @@ def is_free(folder: Store) -> bool:
     notes = notes_in(folder)
     busy = [note for note in notes if not note.is_dead]
     if busy:
+        unsure = "" if busy[0].owner.is_here else " If it died elsewhere, `anon-spark purge JOB --all` removes what it left."
         raise ConfigurationError(
-            f"output.table: another run ({busy[0].owner}) is publishing to {folder.path} now. Wait until it has ended."
+            f"output.table: another run ({busy[0].owner}) is publishing to {folder.path} now. Wait until it has ended.{unsure}"
         )
+    names.discard(FOLDER)  # a note that was never written whole, too: files come after it
     if notes:
-        names.discard(FOLDER)
         names = {name for name in names if not _DATA_FILE.fullmatch(name)}
     return not names
+
+
+def clear_notes(folder: Store | None) -> None:
+    """Remove the folder of notes where it holds none that can be read: what a crash while one was written leaves."""
+    if folder is not None and not notes_in(folder):
+        folder.below(FOLDER).remove()
+
+
+def _tells_all_since(folder: Store, latest: int | None) -> bool:
+    """Whether every commit after a version is still in the log as such; Delta removes old ones behind a checkpoint."""
+    numbers = sorted(int(found[1]) for found in map(_COMMIT.fullmatch, folder.below(LOG).names()) if found is not None)
+    first = 0 if latest is None else latest + 1
+    since = [number for number in numbers if number >= first]
+    reaches_back = bool(since) or (numbers[-1] == latest if numbers else latest is None)
+    return reaches_back and since == list(range(first, first + len(since)))
 
 
 def _named_since(folder: Store, latest: int | None) -> Iterator[str]:

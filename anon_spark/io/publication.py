@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,8 +15,9 @@ from anon_spark.io.tables import history, require_free, sql_name
 
 MARK = "anon_spark"
 BEGUN = "begun"  # an empty commit by which a table of the catalog begins: no release
+NUMBER = "anon_spark_number"  # of the commits of ours on a table
 WITHDRAWN = "withdrawn"  # an empty commit instead of a release that was not what had been audited
-LOOK_BACK = 100  # commits in which a release is looked for below those of maintenance
+LOOK_BACK = 1_000  # commits in which a release is looked for below those of maintenance
 # operations that keep every row and value of a table, as Delta writes them; COMMENT ON TABLE is a SET TBLPROPERTIES. A change of
 # a column can be its comment, place or a wider type: the audit looks at places and types itself
 MAINTENANCE = (
@@ -26,6 +27,7 @@ MAINTENANCE = (
     "ROW TRACKING UNBACKFILL", "DOMAIN METADATA CLEANUP", "Empty Commit", "Deletion Vector Tombstones",
 )  # fmt: skip
 RESTORE = "RESTORE"
+RETENTION = "interval 3650 days"  # for which the commit of a release is kept: by it the next run knows the table as ours
 WRITER = "anon-spark"  # the application whose transactions Delta counts: of two runs on one state, one is taken
 
 Commit = Mapping[str, Any]
@@ -47,6 +49,8 @@ class Output:
 
     latest: int | None
     release: Published | None
+    # of the next commit of ours: runs that saw the same release share it, and Delta takes it once
+    number: int = field(default=0, compare=False)
 
 
 def output_of(spark: SparkSession, table: str) -> Output:
@@ -66,8 +70,9 @@ def output_of(spark: SparkSession, table: str) -> Output:
 
 def output_before(spark: SparkSession, table: str, version: int) -> Output:
     """What was at the output before a version was committed."""
-    older = [commit for commit in history(spark, table, LOOK_BACK) if int(commit["version"]) < version]
-    return (_output(older) if older else None) or Output(version - 1 if older else None, None)
+    commits = history(spark, table, LOOK_BACK)
+    older = [commit for commit in commits if int(commit["version"]) < version]
+    return (_output(older) if older else None) or Output(version - 1 if older else None, None, _next_number(commits))
 
 
 def _output(commits: Sequence[Commit]) -> Output | None:
@@ -79,11 +84,16 @@ def _output(commits: Sequence[Commit]) -> Output | None:
         if metadata is not None:
             changes = tuple(operation for operation in since if operation not in MAINTENANCE)
             nothing = metadata.get(BEGUN) or metadata.get(WITHDRAWN)
-            if nothing and not changes:
-                return Output(latest, None)
-            return Output(latest, Published(int(commit["version"]), metadata, latest, changes))
+            release = None if nothing and not changes else Published(int(commit["version"]), metadata, latest, changes)
+            return Output(latest, release, _next_number(commits))
         since.append(str(commit["operation"]))
     return None
+
+
+def _next_number(commits: Sequence[Commit]) -> int:
+    """One more than any commit of ours has, those taken back included; early ones have the number of their version."""
+    ours = (commit for commit in commits if metadata_of(commit) is not None)
+    return max((int(_said(commit).get(NUMBER, commit["version"])) + 1 for commit in ours), default=0)
 
 
 def output_for_run(spark: SparkSession, table: str) -> Output:
@@ -148,7 +158,8 @@ def withdraw(spark: SparkSession, table: str, version: int, before: Output) -> N
         _restore(spark, table, before.release.version)
         return
     empty = read_back(spark, table, version).limit(0)
-    _write(empty, table, {WITHDRAWN: True, "run_id": None}, Output(version, None))
+    number = _next_number(history(spark, table, LOOK_BACK))
+    _write(empty, table, {WITHDRAWN: True, "run_id": None}, Output(version, None, number))
 
 
 def read_back(spark: SparkSession, table: str, version: int) -> DataFrame:
@@ -192,23 +203,27 @@ def in_force(commits: Sequence[Commit]) -> Iterator[Commit]:
 
 def metadata_of(commit: Commit) -> Mapping[str, Any] | None:
     """What a commit says of the run that made it; None of a commit of others."""
-    try:
-        found = json.loads(commit.get("userMetadata") or "")
-    except json.JSONDecodeError:
-        return None
-    mine = found.get(MARK) if isinstance(found, dict) else None
+    mine = _said(commit).get(MARK)
     return mine if isinstance(mine, dict) else None
 
 
+def _said(commit: Commit) -> Mapping[str, Any]:
+    try:
+        found = json.loads(commit.get("userMetadata") or "")
+    except json.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _write(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:
-    number = 0 if on.latest is None else on.latest + 1
     writer = (
         frame.write.format("delta")
         .mode("overwrite")
         .option("overwriteSchema", "true")
-        .option("userMetadata", json.dumps({MARK: dict(metadata)}))
+        .option("userMetadata", json.dumps({MARK: dict(metadata), NUMBER: on.number}))
+        .option("delta.logRetentionDuration", RETENTION)  # taken when the table begins
         .option("txnAppId", WRITER)
-        .option("txnVersion", str(number))
+        .option("txnVersion", str(on.number))
     )
     if is_path(table):
         writer.save(table)
@@ -241,4 +256,5 @@ def _run_of(commit: Commit) -> Any:
 
 
 def _changes_rows(commit: Commit) -> bool:
-    return metadata_of(commit) is None and str(commit["operation"]) not in MAINTENANCE
+    said = metadata_of(commit)
+    return not said.get(BEGUN) if said is not None else str(commit["operation"]) not in MAINTENANCE

@@ -97,8 +97,16 @@ def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
     _retried(lambda: writer.save(table) if is_path(table) else writer.saveAsTable(sql_name(table)))
 
 
-def logged_contents(spark: SparkSession, table: str, run_ids: Collection[str]) -> dict[str, str | None]:
-    """Run id → content of what it read (None where the log does not say), of those runs that the log knows as published.
+@dataclass(frozen=True)
+class Logged:
+    """What the log says of a run that committed a release: content of what it read, if that is told; whether it ended well."""
+
+    content: str | None
+    published: bool
+
+
+def logged_runs(spark: SparkSession, table: str, run_ids: Collection[str]) -> dict[str, Logged]:
+    """What the log knows of some runs, by run id: also of those that were stopped or failed after their commit.
 
     Cost: one job; at most a row per run id reaches the driver.
     """
@@ -106,10 +114,10 @@ def logged_contents(spark: SparkSession, table: str, run_ids: Collection[str]) -
         return {}
     log = _log(spark, table)
     content = F.col("content") if "content" in log.columns else F.lit(None).cast("string")
-    wanted = (F.col("status") == "published") & F.col("run_id").isin(sorted(run_ids))
-    rows = log.where(wanted).groupBy("run_id").agg(F.max(content).alias("content"))
+    well = F.max(F.coalesce(F.col("status") == "published", F.lit(False))).alias("published")
+    rows = log.where(F.col("run_id").isin(sorted(run_ids))).groupBy("run_id").agg(F.max(content).alias("content"), well)
     found = collect_small(rows, len(run_ids), "Rows of the run log")
-    return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return {row["run_id"]: Logged(row["content"], row["published"]) for row in found.to_pylist()}
 
 
 def _log(spark: SparkSession, table: str) -> DataFrame:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.config import InputSpec, is_path, is_uri
@@ -97,9 +97,9 @@ def _described(spark: SparkSession, statement: str, table: str) -> list[dict[str
     """What Delta says; nothing of what is no Delta table; one that is damaged or out of reach is refused."""
     try:
         return [row.asDict() for row in spark.sql(statement).collect()]
-    except PySparkException:
+    except AnalysisException:  # there is no such table, or it is no Delta table
         return []
-    except Exception as error:  # what Hadoop throws, which Spark hands on as it is
+    except Exception as error:  # what Hadoop throws, which Spark hands on as it is; a connection that broke
         raise ConfigurationError(
             f"{table} cannot be opened: Spark does not know or reach its store, or its Delta log is damaged."
         ) from error

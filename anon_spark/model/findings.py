@@ -50,11 +50,14 @@ def verdict_sentence(status: str, findings: Sequence[Finding]) -> str:
     if status == "failed":
         why = f" {_counted(stops, 'finding')} stopped it." if stops else ""
         return f"Nothing was published.{why}"
+    if status == "unconfirmed":
+        return "Committed, but not compared with what was audited: run the job again before anybody gets the release."
     done = {"published": "Published", "already_published": "Already published", "planned": "Planned"}[status]
     if looks:
         return f"{done}, but look at {_counted(looks, 'finding')} before anybody gets the release."
     rest = f"; {_counted(notes, 'note')} beside" if notes else ""
-    return f"{done}: every check passed, and nothing needs a second look{rest}."
+    checked = "every check had passed then" if status == "already_published" else "every check passed"
+    return f"{done}: {checked}, and nothing needs a second look{rest}."
 
 
 def _counted(number: int, what: str) -> str:

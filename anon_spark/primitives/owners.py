@@ -13,22 +13,27 @@ from typing import Any
 
 OWNER = "_owner.json"  # Spark and Delta pass over names with an underscore
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+_SPACE = Path("/proc/self/ns/pid")  # containers of one machine may share its name, not their process numbers
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A process of a user on a host; `boot` and `started` tell it from a later one with the same number."""
+    """A process of a user on a host; `boot` and `started` tell it from a later one with the same number.
+
+    space: where its number counts: a container has numbers of its own.
+    """
 
     user: str
     host: str
     pid: int
     boot: str = ""
     started: str = ""
+    space: str = ""
 
     @classmethod
     def here(cls) -> Owner:
         """This process."""
-        return cls(user_name(), socket.gethostname(), os.getpid(), _boot(), _started(os.getpid()))
+        return cls(user_name(), socket.gethostname(), os.getpid(), _boot(), _started(os.getpid()), _space())
 
     @classmethod
     def from_text(cls, text: str) -> Owner | None:
@@ -37,10 +42,10 @@ class Owner:
             content: Any = json.loads(text)
         except json.JSONDecodeError:
             return None
-        names = {field.name for field in fields(cls)}
-        if not isinstance(content, Mapping) or not names <= set(content) or not isinstance(content["pid"], int):
+        needed = ("user", "host", "pid")
+        if not isinstance(content, Mapping) or not set(needed) <= set(content) or not isinstance(content["pid"], int):
             return None
-        return cls(**{name: content[name] for name in names})
+        return cls(**{field.name: content[field.name] for field in fields(cls) if field.name in content})
 
     def text(self) -> str:
         """As it is kept in a file."""
@@ -52,11 +57,20 @@ class Owner:
         return self.user == user_name()
 
     @property
+    def is_here(self) -> bool:
+        """Whether it runs, or ran, where this process can see it."""
+        return self.host == socket.gethostname() and (self._is_of_earlier_boot or self.space in ("", _space()))
+
+    @property
+    def _is_of_earlier_boot(self) -> bool:
+        return bool(self.boot) and self.boot != _boot()
+
+    @property
     def is_gone(self) -> bool:
-        """Whether it is known to have ended; of a process on another host nothing is known."""
-        if self.host != socket.gethostname():
+        """Whether it is known to have ended; of a process on another host or in another container nothing is known."""
+        if not self.is_here:
             return False
-        if self.boot and self.boot != _boot():
+        if self._is_of_earlier_boot:
             return True
         try:
             os.kill(self.pid, 0)
@@ -81,6 +95,13 @@ def user_name() -> str:
 def _boot() -> str:
     try:
         return _BOOT.read_text().strip()
+    except OSError:  # not Linux
+        return ""
+
+
+def _space() -> str:
+    try:
+        return os.readlink(_SPACE)
     except OSError:  # not Linux
         return ""
 

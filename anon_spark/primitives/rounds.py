@@ -58,9 +58,9 @@ class Workspace:
         """Delete everything stored. Frames that read it must not be used afterwards."""
         Store.of(self.path).remove()
 
-    def close_for_good(self) -> None:
+    def close_for_good(self, times: int = SETTLING) -> None:
         """Delete everything, again and again for some seconds: tasks that were cancelled may still write."""
-        for _ in range(SETTLING):
+        for _ in range(times):
             self.close()
             sleep(PAUSE)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +72,12 @@ class Store:
         with self.filesystem.open_output_stream(self.path) as file:
             file.write(text.encode("utf-8"))
 
+    def replace(self, text: str) -> None:
+        """Write a file at once: who reads it meanwhile, or after a crash, sees all of the old text or of the new one."""
+        draft = Store(self.filesystem, f"{self.path}.draft")
+        draft.write(text)
+        self.filesystem.move(draft.path, self.path)
+
     def make(self) -> None:
         """The folder and those above it, for its owner only where the system can say so."""
         if self.is_local:
@@ -132,8 +137,8 @@ class Remains:
 
     @property
     def is_here(self) -> bool:
-        """Whether its owner runs on this machine, so that it can be told dead or alive."""
-        return self.owner.host == socket.gethostname()
+        """Whether its owner can be told dead or alive from here."""
+        return self.owner.is_here
 
 
 def remains(root: Store) -> Iterator[Remains]:

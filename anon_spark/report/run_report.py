@@ -24,9 +24,12 @@ Status = Literal["published", "already_published", "failed", "planned"]
 _OUTCOME: dict[str, Notice] = {
     "published": Notice("good", "✓", "PUBLISHED", "The checks were made on the staged release before it was published."),
     "already_published": Notice(
-        "good", "✓", "ALREADY PUBLISHED", "The same was published before from this input version. Nothing was written."
+        "good", "✓", "ALREADY PUBLISHED", "The same was published before from the same rows. Nothing was published now."
     ),
     "failed": Notice("bad", "✗", "NOT PUBLISHED", "The run failed. An earlier release, if there is one, is unchanged."),
+    "unconfirmed": Notice(
+        "bad", "✗", "COMMITTED, NOT CONFIRMED", "The run failed after the commit. The next run compares it with what was audited."
+    ),
     "planned": Notice("neutral", "○", "NOT PUBLISHED: plan only", "Nothing was written."),
 }
 TEST_KEY = Notice(
@@ -82,7 +85,12 @@ class RunReport:
     @property
     def verdict(self) -> str:
         """How the run ended, in one sentence."""
-        return verdict_sentence(self.status, self.findings)
+        return verdict_sentence(self._outcome, self.findings)
+
+    @property
+    def _outcome(self) -> str:
+        """The status; a run that failed after its commit did not leave everything as it was."""
+        return "unconfirmed" if self.status == "failed" and self.output_version is not None else self.status
 
     @property
     def over(self) -> str:
@@ -109,7 +117,7 @@ class RunReport:
 
     def notices(self) -> list[Notice]:
         """The banners, the outcome first."""
-        outcome = _OUTCOME[self.status]
+        outcome = _OUTCOME[self._outcome]
         if of_level(self.findings, "look") and outcome.tone == "good":
             shown = [Notice("caution", "!", f"{outcome.headline}, but look at this", f"{self.verdict} {outcome.detail}")]
         else:

@@ -24,6 +24,7 @@ from anon_spark.primitives.owners import Owner
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import RunReport
 from jobs.cli import main
+from pipelines import publishing
 from pipelines import run as runs
 from pipelines.preparation import prepare
 from pipelines.run import run
@@ -169,6 +170,31 @@ def test_a_published_table_that_is_not_what_was_audited_is_taken_back(
     report = town.run(**BARE)
     assert (report.status, report.output_version) == ("already_published", before)
     assert not (town.folder / "release" / FOLDER).exists()
+
+
+def test_a_release_that_could_not_be_compared_is_compared_by_the_next_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    town = Town.founded(spark, tmp_path / "town", people(60))
+
+    def lost(*_: object) -> str:
+        raise RuntimeError("an executor was lost")
+
+    said = r"Version 0 of .* was committed, but the run ended"
+    with monkeypatch.context() as patched, pytest.raises(AnonSparkError, match=said):
+        patched.setattr(publishing, "content_of", lost)
+        town.run(**BARE)
+    assert (town.runs[-1].status, town.runs[-1].output_version) == ("failed", 0)
+    assert "COMMITTED, NOT CONFIRMED" in (town.folder / "report" / "town.html").read_text(encoding="utf-8")
+
+    compared: list[int] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "_compare", lambda prepared, version, *_: compared.append(version))
+        report = town.run(**BARE)
+    assert compared == [0] and (report.status, report.output_version) == ("already_published", 0)
+    assert [row.status for row in town.runs] == ["failed", "published", "already_published"]
+    assert "ALREADY PUBLISHED" in (town.folder / "report" / "town.html").read_text(encoding="utf-8")
+    in_order(town, report)
 
 
 def test_a_stopped_run_ends_in_order(spark: SparkSession, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_a_kept_column_that_singles_people_out_is_told_and_refused(town: Town, c
     limited = KEPT | {"limits": {"unique": 0.5}}
 
     # 1. a plan tells before anything is fitted
-    assert main(["plan", town.job_file(**limited)]) == 0
+    assert main(["plan", town.job_file(**limited)]) == 3
     planned = capsys.readouterr().out.splitlines()
     assert any(line.startswith("look: At least 100.0% of the rows are unique") for line in planned)  # weight and mark together
     mark = "look: Column mark, which is kept, has a value that is in no other row in 98.0%"

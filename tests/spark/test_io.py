@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.config import HierarchySpec, InputSpec
 from anon_spark.errors import ConfigurationError, HierarchyError, LimitExceeded
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
-from anon_spark.io.run_log import SCHEMA, RunRow, append_run, begin_run_log, check_run_log, logged_contents
+from anon_spark.io.run_log import SCHEMA, Logged, RunRow, append_run, begin_run_log, check_run_log, logged_runs
 from anon_spark.io.tables import read_snapshot, sql_name
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives import rounds, stores
@@ -187,10 +187,10 @@ def test_a_run_log_of_the_first_version_is_continued(spark: SparkSession, tmp_pa
     older = spark.read.format("delta").load(table).drop("content", "findings")
     older.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table)
     check_run_log(spark, table)
-    assert logged_contents(spark, table, {"run-1"}) == {}  # it failed
+    assert logged_runs(spark, table, {"run-1"}) == {"run-1": Logged(None, published=False)}  # it failed
     append_run(spark, table, replace(ROW, run_id="run-2", status="published", content="rows"))
     append_run(spark, table, replace(ROW, run_id="run-3", status="published"))
-    assert logged_contents(spark, table, {"run-1", "run-2", "run-3", "run-4"}) == {"run-2": "rows", "run-3": None}
+    assert logged_runs(spark, table, {"run-2", "run-3", "run-4"}) == {"run-2": Logged("rows", True), "run-3": Logged(None, True)}
     check_run_log(spark, table)
 
 

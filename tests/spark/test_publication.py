@@ -23,6 +23,7 @@ from anon_spark.io.publication import (
     Output,
     Published,
     begin,
+    metadata_of,
     output_before,
     output_for_run,
     output_of,
@@ -67,9 +68,11 @@ def test_publication_by_path(spark: SparkSession, tmp_path: Path) -> None:
     assert output_before(spark, table, 0) == NOTHING
     assert (version_of(spark, table, "run-1"), version_of(spark, table, "run-9")) == (0, None)
     assert location_of(spark, table) == table
+    properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES delta.`{table}`").collect()}
+    assert properties["delta.logRetentionDuration"] == "interval 3650 days"  # Delta forgets commits after 30 days otherwise
     first = spark.read.format("delta").option("versionAsOf", 0).load(table)  # earlier releases can be read as they were
     assert (first.count(), first.schema["id"].dataType.simpleString()) == (3, "bigint")
-    assert json.loads(history(spark, table, 2)[1]["userMetadata"]) == {"anon_spark": METADATA}
+    assert json.loads(history(spark, table, 2)[1]["userMetadata"]) == {"anon_spark": METADATA, "anon_spark_number": 0}
 
     # a write that fails in the middle leaves what is there
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
@@ -186,6 +189,15 @@ def test_a_run_that_comes_between_check_and_commit_loses(
     with pytest.raises(PublicationRefused, match="another run published to"):
         publish(numbers(spark, 5), table, said("run-3"), seen)
     assert [row["version"] for row in history(spark, table, 9)] == [1, 0]
+
+    # also when maintenance came between their looks at the output: what counts is the release that they saw
+    early = output_for_run(spark, table)
+    spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('kept.by' = 'office')")
+    late = output_for_run(spark, table)
+    between(lambda: publish(numbers(spark, 6), table, said("run-5"), early))
+    with pytest.raises(PublicationRefused, match="another run published to"):
+        publish(numbers(spark, 5), table, said("run-6"), late)
+    assert [metadata_of(row) is not None for row in history(spark, table, 9)] == [True, False, True, True]
 
     seen = output_for_run(spark, table)  # somebody else's rows are put back, and are theirs
     between(lambda: numbers(spark, 7).write.format("delta").mode("overwrite").save(table))

@@ -15,7 +15,8 @@ import pytest
 from anon_spark.config import load_job
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.causes import known_cause
-from anon_spark.io.leftovers import note_publication, notes_in
+from anon_spark.io.leftovers import FOLDER, clear_notes, is_free, note_publication, notes_in, sweep_uncommitted
+from anon_spark.io.places import require_writable
 from anon_spark.primitives.owners import OWNER, Owner
 from anon_spark.primitives.stores import Store, private_folder, sweep, user_root
 from jobs.session import LOCAL_DIR, local_settings, with_private_files
@@ -45,6 +46,10 @@ def test_an_owner_is_alive_gone_or_unknown() -> None:
     assert replace(here, boot="before the machine was started again").is_gone
     assert replace(here, started="1").is_gone  # another process has its number now
     assert not replace(here, host="elsewhere", pid=1).is_gone  # nobody here can tell
+    contained = replace(ended(), space="pid:[1]")  # another container on this machine: its numbers are not ours
+    assert not contained.is_gone and not contained.is_here and here.is_here
+    assert replace(contained, boot="before the machine was started again").is_gone
+    assert Owner.from_text('{"user": "x", "host": "y", "pid": 1}') == Owner("x", "y", 1)
     for text in ("", "{", "[]", "{}", '{"user": "x", "host": "y", "pid": "1", "boot": "", "started": ""}'):
         assert Owner.from_text(text) is None
 
@@ -130,6 +135,64 @@ def test_purge_removes_what_is_dead_and_says_what_it_leaves(tmp_path: Path, monk
     assert any("process" in line and "elsewhere" in line and "--all removes it" in line for line in lines)
     list(purge(job, everything=True))
     assert live.exists() and not other.exists()
+
+
+def test_publications_of_other_machines_wait_for_somebody_who_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    (tmp_path / "job.yaml").write_text(JOB)
+    job, release = load_job(tmp_path / "job.yaml"), tmp_path / "release"
+    for run in ("run-1", "run-2"):
+        note = note_publication(str(release), run, None, "content")
+        assert note is not None
+        replace(note, owner=replace(Owner.here(), host="pod-1")).write()
+    (release / "_delta_log").mkdir()
+    (release / "_delta_log" / f"{0:020}.json").write_text('{"commitInfo": {"userMetadata": "{\\"run_id\\": \\"run-2\\"}"}}')
+    with pytest.raises(ConfigurationError, match="If it died elsewhere, `anon-spark purge JOB --all` removes what it left"):
+        is_free(Store.of(str(release)))
+
+    assert all("may be publishing; --all removes what it left" in line for line in purge(job))
+    lines = list(purge(job, everything=True))
+
+    assert lines[0].startswith("removed 0 files") and "the next run compares it" in lines[1]
+    (left,) = notes_in(Store.of(str(release)))
+    assert left.run_id == "run-2" and left.is_dead  # a run may look at it now
+
+
+def test_a_note_that_was_never_written_whole_is_no_obstacle(tmp_path: Path) -> None:
+    folder = Store.of(str(tmp_path))
+    (tmp_path / FOLDER).mkdir()
+    assert is_free(folder)
+    (tmp_path / FOLDER / "run-1.json").write_text("")
+    (tmp_path / FOLDER / "run-2.json.draft").write_text('{"owner": ')
+    assert is_free(folder)
+    clear_notes(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_stay_where_the_log_does_not_tell_all_commits(tmp_path: Path) -> None:
+    note = note_publication(str(tmp_path), "run-1", 3, "content")
+    assert note is not None
+    note.end()
+    (dead,) = notes_in(Store.of(str(tmp_path)))
+    orphan = tmp_path / "part-00000-0f61f2f5-7d15-4c9c-9c2b-54d8f7b9b1c3-c000.snappy.parquet"
+    orphan.write_bytes(b"drawn")
+    (tmp_path / "_delta_log").mkdir()
+    for commits, told in (((), 0), ((7, 8), 0), ((2, 5), 0), ((2, 3), 1), ((3, 4, 5), 1), ((4, 5), 1)):
+        for path in (tmp_path / "_delta_log").iterdir():
+            path.unlink()
+        for version in commits:
+            (tmp_path / "_delta_log" / f"{version:020}.json").write_text("{}")
+        orphan.write_bytes(b"drawn")
+        assert sweep_uncommitted(dead) == told, commits
+
+
+def test_a_folder_of_somebody_else_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refused)  # only the owner of a folder may set its time
+    require_writable(str(tmp_path / "release"), "output.table")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_what_is_not_covered_stands_before_the_details() -> None:
     ],
 )
 def test_banner_names_the_outcome(status: Any, headline: str) -> None:
-    report = report_of(status=status)
+    report = report_of(status=status, output_version=None if status == "failed" else 3)
     assert f'<p class="asr-headline">{headline}</p>' in report.to_html()
     assert f"> **{headline}**" in report.to_markdown()
 
@@ -102,6 +102,13 @@ def test_failed_check_is_not_told_by_colour_alone_and_never_published() -> None:
     assert "✗ FAILED" in report_of(status="failed", checks=checks).to_html()
     with pytest.raises(ValueError, match="1 checks failed"):
         report_of(checks=checks)
+
+
+def test_a_run_that_failed_after_its_commit_does_not_say_that_nothing_was_published() -> None:
+    failed, unconfirmed = report_of(status="failed", output_version=None), report_of(status="failed", output_version=4)
+    assert failed.notices()[0].headline == "NOT PUBLISHED" and failed.verdict == "Nothing was published."
+    assert unconfirmed.notices()[0].headline == "COMMITTED, NOT CONFIRMED" and unconfirmed.notices()[0].tone == "bad"
+    assert unconfirmed.verdict.startswith("Committed, but not compared with what was audited")
 
 
 def test_unknown_status_is_refused() -> None:
