@@ -30,6 +30,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DAEMON = "spark.python.daemon.module"
 LOCAL_DIR = "spark.local.dir"
 LOCAL_DIRS = "SPARK_LOCAL_DIRS"  # wins over the setting
+CLUSTER = {"spark.log.level": "WARN"}  # at INFO Delta writes the least and greatest values of small tables into the driver's log
 QUIET = f"-Dlog4j2.configurationFile={Path(__file__).with_name('quiet.properties').as_uri()}"
 
 
@@ -110,9 +111,8 @@ def silence_query_errors() -> None:
 def resolve(given: Mapping[str, str], app_name: str, options: Mapping[str, str]) -> dict[str, str]:
     """All settings of a new session: what was given, then `options`, then our defaults. Pure."""
     settings = {MASTER: "local[*]", NAME: app_name, **options, **given}
-    if is_local(settings):
-        settings = local_settings() | settings
-    return delta.with_delta(settings)
+    ours = local_settings() if is_local(settings) else CLUSTER
+    return delta.with_delta(ours | settings)
 
 
 def is_local(settings: Mapping[str, str]) -> bool:

@@ -124,7 +124,9 @@ def test_local_defaults_stay_off_a_cluster() -> None:
 
     assert local["spark.master"] == "local[*]"
     assert local["spark.driver.bindAddress"] == "127.0.0.1"
-    assert set(remote) == {"spark.master", "spark.app.name", delta.EXTENSIONS, delta.CATALOG}
+    assert set(remote) == {"spark.master", "spark.app.name", "spark.log.level", delta.EXTENSIONS, delta.CATALOG}
+    assert remote["spark.log.level"] == "WARN"  # at INFO Delta writes values into the driver's log
+    assert resolve({"spark.master": "yarn", "spark.log.level": "INFO"}, "job", {})["spark.log.level"] == "INFO"
     assert "spark.ui.enabled" not in resolve({"spark.master": "local-cluster[2,1,1024]"}, "job", {})
 
 
