@@ -9,9 +9,8 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType, VariantType
 
-from anon_spark.audit.values import AS_TEXT, exact, require_columns
+from anon_spark.audit.values import hashable, require_columns
 
 _SALTS = (1, 2)  # of two 64-bit hashes, whose sums are compared
 
@@ -45,21 +44,5 @@ def _named(frame: DataFrame, name: str) -> list[str]:
 
 def _sums(frame: DataFrame, columns: Sequence[str]) -> list[Column]:
     """Sums of hashes over all rows: they do not depend on the order."""
-    parts = [part for name in columns for part in _parts(frame, name)]
+    parts = [part for name in columns for part in hashable(frame, name)]
     return [F.coalesce(F.sum(F.xxhash64(F.lit(salt), *parts).cast("decimal(20,0)")), F.lit(0)) for salt in _SALTS]
-
-
-def _parts(frame: DataFrame, name: str) -> list[Column]:
-    """A value and whether it is null; nested values as text, so that nulls inside count; a zero with its sign."""
-    value, kind = exact(frame, name), frame.schema[name].dataType
-    if isinstance(kind, (ArrayType, StructType, MapType, VariantType)):
-        return [F.isnull(value), F.to_json(F.struct(_ordered(value, kind).alias("v")), AS_TEXT)]
-    zero = [F.when(value == 0, value.cast("string"))] if isinstance(kind, (FloatType, DoubleType)) else []
-    return [F.isnull(value), value, *zero]
-
-
-def _ordered(value: Column, kind: DataType) -> Column:
-    """A map as its sorted entries: maps have no order."""
-    if isinstance(kind, MapType):
-        return F.array_sort(F.map_entries(value))
-    return value

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 from anon_spark.columns import PREFIX
 from anon_spark.errors import ConfigurationError, did_you_mean
 
-AS_TEXT = {  # how nested values become JSON: every null, every digit, the same text in every session
+_AS_TEXT = {  # how nested values become JSON: every null, every digit, the same text in every session
     "ignoreNullFields": "false",
     "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -85,17 +85,19 @@ def hashed(frame: DataFrame, names: Sequence[str]) -> Column:
     Guarantee: null is hashed as a value (xxhash64 alone skips it), so (null, x) and (x, null) differ. Arrays, structs
     and maps are hashed through their text, nulls inside included. -0.0 is not 0.0: a reader tells them apart.
     """
-    parts: list[Column] = []
-    for name in names:
-        value = exact(frame, name)
-        parts.append(F.isnull(value))
-        if isinstance(frame.schema[name].dataType, (ArrayType, StructType, MapType, VariantType)):
-            parts.append(F.to_json(F.struct(value.alias("v")), AS_TEXT))
-        else:
-            parts.append(value)
-        if isinstance(frame.schema[name].dataType, (FloatType, DoubleType)):
-            parts.append(F.when(value == 0, value.cast("string")))
+    parts = [part for name in names for part in hashable(frame, name)]
     return F.xxhash64(*parts) if parts else F.lit(0).cast("long")
+
+
+def hashable(frame: DataFrame, name: str) -> list[Column]:
+    """What a hash of a value must cover: whether it is null, nested values as text (a map has no order), a zero with its sign."""
+    value, kind = exact(frame, name), frame.schema[name].dataType
+    if isinstance(kind, MapType):
+        value = F.array_sort(F.map_entries(value))
+    if isinstance(kind, (ArrayType, StructType, MapType, VariantType)):
+        return [F.isnull(value), F.to_json(F.struct(value.alias("v")), _AS_TEXT)]
+    zero = [F.when(value == 0, value.cast("string"))] if isinstance(kind, (FloatType, DoubleType)) else []
+    return [F.isnull(value), value, *zero]
 
 
 def same(one: Column, other: Column) -> Column:

@@ -14,9 +14,9 @@ from anon_spark.errors import AnonSparkError, DataError, PublicationRefused
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT_\w+|DELTA_PROTOCOL_CHANGED|DELTA_METADATA_CHANGED|ConcurrentModificationException|"
     r"Concurrent(Append|DeleteRead|DeleteDelete|Write|Transaction)Exception|(Protocol|Metadata)ChangedException|"
-    r"DELTA_TABLE_ALREADY_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS|"
-    r"DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"  # the folder of somebody else's first commit, a moment before it
+    r"DELTA_TABLE_ALREADY_EXISTS|TABLE_OR_VIEW_ALREADY_EXISTS"
 )
+_FIRST = re.compile(r"DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
 _FULL = re.compile(r"No space left on device|DiskOutOfSpace|Disk quota exceeded|DSQuotaExceeded", re.IGNORECASE)
 _APPEND_ONLY = re.compile(r"DELTA_CANNOT_MODIFY_APPEND_ONLY|delta\.appendOnly", re.IGNORECASE)
 _CONSTRAINT = re.compile(r"DELTA_VIOLATE_CONSTRAINT\w*|DELTA_NOT_NULL_CONSTRAINT_VIOLATED|DELTA_MISSING_NOT_NULL\w*")
@@ -35,6 +35,11 @@ _GONE = re.compile(r"Py4JNetworkError|ConnectionRefusedError|Answer from Java si
 def is_conflict(error: BaseException) -> bool:
     """Whether Delta refused a commit because somebody else's came first."""
     return _says(error, _CONFLICT)
+
+
+def is_first_commit(error: BaseException) -> bool:
+    """Whether a table could not begin because its folder is not empty: as it is a moment before somebody else's first commit."""
+    return _says(error, _FIRST)
 
 
 def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError | None:

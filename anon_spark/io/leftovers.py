@@ -19,6 +19,7 @@ from anon_spark.errors import ConfigurationError
 from anon_spark.primitives.owners import Owner
 from anon_spark.primitives.stores import Store
 
+ATTEMPTS = 5  # to write a note
 FOLDER = "_anon_spark"  # in the folder of the table; Delta, VACUUM and readers pass over it
 LOG = "_delta_log"
 _DATA_FILE = re.compile(r"\.?part-\d{5,}-[0-9a-f]{8}-[0-9a-f-]{27}.*\.parquet(\.crc)?")
@@ -56,9 +57,14 @@ class Note:
             "content": self.content,
             "ended": self.ended,
         }
-        if not self.folder.below(FOLDER).exists:
-            self.folder.filesystem.create_dir(self.folder.below(FOLDER).path, recursive=True)
-        self.place.replace(json.dumps(said))
+        for attempt in range(ATTEMPTS):
+            try:
+                self.folder.filesystem.create_dir(self.folder.below(FOLDER).path, recursive=True)
+                self.place.replace(json.dumps(said))
+                return
+            except FileNotFoundError:  # somebody else has just removed the empty folder, or the draft
+                if attempt == ATTEMPTS - 1:
+                    raise
 
     def remove(self) -> None:
         """Take the note away, with the folder of notes if it was the last."""
@@ -154,9 +160,14 @@ def is_free(folder: Store) -> bool:
 
 
 def clear_notes(folder: Store | None) -> None:
-    """Remove the folder of notes where it holds none that can be read: what a crash while one was written leaves."""
-    if folder is not None and not notes_in(folder):
-        folder.below(FOLDER).remove()
+    """Remove what a crash while a note was written leaves, and the folder of notes once it is empty; readable notes stay."""
+    if folder is None:
+        return
+    place = folder.below(FOLDER)
+    for name in place.names():
+        if _note(folder, name) is None:
+            place.below(name).remove()
+    place.remove_empty()
 
 
 def _tells_all_since(folder: Store, latest: int | None) -> bool:

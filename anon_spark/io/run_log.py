@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from anon_spark.config import is_path
 from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
-from anon_spark.io.causes import is_conflict
+from anon_spark.io.causes import is_conflict, is_first_commit
 from anon_spark.io.tables import history, require_free, sql_name
 from anon_spark.primitives.rounds import collect_small
 
@@ -131,6 +131,6 @@ def _retried(write: Callable[[], object]) -> None:
             write()
             return
         except Exception as error:
-            if attempt == ATTEMPTS - 1 or not is_conflict(error):
+            if attempt == ATTEMPTS - 1 or not (is_conflict(error) or is_first_commit(error)):
                 raise
             sleep(uniform(0, FIRST_PAUSE * 2**attempt))

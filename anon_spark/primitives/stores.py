@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -95,6 +96,14 @@ class Store:
                 self.filesystem.delete_file(self.path)
         except FileNotFoundError:  # somebody was faster
             pass
+
+    def remove_empty(self) -> None:
+        """The folder if nothing is in it, also if somebody puts something there at this moment (local ones; stores have none)."""
+        if self.is_local:
+            with suppress(OSError):
+                Path(self.path).rmdir()
+        elif not self.names():
+            self.remove()
 
 
 def user_root() -> Path:
