@@ -1,13 +1,14 @@
 """Kill a run at every step, for every family, and see what is left: `python jobs/crashes.py [--families …] [--out FILE]`.
 
-Started by hand: every kill needs a process of its own, about twenty seconds. A process is killed with its JVM and workers, by
-itself, at the beginning of a step; then the same job runs again here. The table says for each step what stood after the kill,
-whether the rerun ended, and whether anything private was left after it.
+Started by hand: every kill needs a process of its own, about a minute; kills that `--out` holds already are not repeated. A
+process is killed with its JVM and workers, by itself, at the beginning of a step; then the same job runs again here. The table
+says for each step what stood after the kill, whether the rerun ended, and whether anything private was left after it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ class Outcome:
 
     family: str
     step: str
+    old: bool  # another release stood before
     stood: str  # what was published after the kill: nothing, the old or the new release
     rerun: str  # how the rerun ended
     left: int  # private folders, notes and files no commit names after the rerun
@@ -129,6 +131,7 @@ class Bench:
         return Outcome(
             family,
             step,
+            old,
             stood,
             report.status if code == -signal.SIGKILL else f"was not killed (exit {code})",
             self.left(Path(job.output.table), self.folder / name / "work"),
@@ -151,25 +154,26 @@ def main() -> int:
     parser.add_argument("job", nargs="?", type=Path)
     parser.add_argument("--die-at", metavar="STEP", help="run JOB and die at this step")
     parser.add_argument("--families", nargs="*", default=["lattice", "mst", "relational_transaction", "set_valued", "tree"])
-    parser.add_argument("--out", type=Path, help="write the table there")
+    parser.add_argument("--out", type=Path, default=Path("crashes.jsonl"), help="a line per kill; what is there is not repeated")
     options = parser.parse_args()
     if options.die_at:
         die_at(options.die_at, options.job)
         return 0
+    found = [Outcome(**json.loads(line)) for line in options.out.read_text("utf-8").splitlines()] if options.out.exists() else []
+    done = {(one.family, one.step, one.old) for one in found}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(make_session("anon-spark crashes", BRIEF), Path(folder))
         make_samples(bench.spark, bench.folder, ROWS)
-        found = []
         for family, step, old in product(options.families, STEPS, (False, True)):
-            if old and step not in PUBLISHING:
+            if (old and step not in PUBLISHING) or (family, step, old) in done:
                 continue
             found.append(bench.outcome(family, step, old))
-            print(found[-1], flush=True)
-    rows = [[one.family, one.step, one.stood, one.rerun, str(one.left)] for one in found]
-    text = table(["family", "killed at", "stood after the kill", "rerun", "left after it"], rows)
-    if options.out:
-        options.out.write_text(text + "\n", encoding="utf-8")
-    print(text)
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(found[-1])) + "\n")
+    rows = [
+        [one.family, one.step, "yes" if one.old else "no", one.stood, one.rerun, str(one.left)] for one in found
+    ]
+    print(table(["family", "killed at", "an old release stood", "stood after the kill", "rerun", "left after it"], rows))
     return 0 if all(one.is_good for one in found) else 1
 
 

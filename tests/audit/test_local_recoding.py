@@ -258,6 +258,7 @@ def test_without_the_assignment_an_honest_release_is_covered_and_gross_faults_ar
     assert {tuple(row) for row in verdict.frame.collect()} == {("28", "monk", 2, 3), (None, "monk", 0, 1)}
 
 
+@pytest.mark.long
 def test_a_sample_of_level_vectors_is_always_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_recoding, "MOST_VECTORS", 3)
     found = []

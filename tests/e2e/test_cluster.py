@@ -16,7 +16,7 @@ from tests.e2e.families import founded
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 800
 SMALL_DRIVER = {"spark.driver.memory": "1g", "spark.driver.maxResultSize": "64m"}
-INTERPRETED = {  # compiling queries that run once is most of the work; the first job runs as Spark does by default
+INTERPRETED = {  # compiling queries that run once is most of the work; `make long` runs other jobs as Spark does by default
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -38,7 +38,7 @@ def submitted(cluster: Cluster, folder: Path, *options: str, job: str = "job.yam
 def several(cluster: Cluster, folder: Path) -> Submitted:
     """The jobs of all other families, one after the other in one application."""
     jobs = [str(folder / f"{name}.yaml") for name in ("local", "baskets", "patients", "orders")]
-    return cluster.submit(ROOT / "tests" / "e2e" / "several.py", *jobs, conf=SMALL_DRIVER | INTERPRETED)
+    return cluster.submit(ROOT / "tests" / "e2e" / "several.py", *jobs, conf=SMALL_DRIVER)
 
 
 def logged(cluster: Cluster, table: DataFrame, *columns: str) -> set[str]:
@@ -54,7 +54,7 @@ def listing(folder: Path) -> list[Path]:
 
 
 def test_run_publishes_a_verified_release(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
-    done = submitted(cluster, folder, "--quiet")
+    done = submitted(cluster, folder, "--quiet", **INTERPRETED)
 
     assert done.exit_code == 0, done.out[-3000:] + done.err[-3000:]
     assert f"published: {folder}/release version 0" in done.out
@@ -155,6 +155,7 @@ def test_spark_submit_without_delta_says_what_to_add(cluster: Cluster, folder: P
     assert listing(folder) == before
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_cluster_ends_its_processes(tmp_path: Path) -> None:
     with standalone_cluster(tmp_path, workers=1):

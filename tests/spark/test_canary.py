@@ -161,7 +161,10 @@ def changes_of(family: str) -> dict[str, Any]:
 NAMES = {"CanaryColumnName"}  # an identifier is named where the job is told, and nowhere else
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+OFTEN = {"lattice", "relational_transaction", "set_valued"}  # in the test command; the others by `make long`
+
+
+@pytest.mark.parametrize("family", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in FAMILIES])
 def test_markers_are_where_they_may_be(town: Town, event_log: EventLog, family: str) -> None:
     release, mark, shown = town.folder / family, event_log.mark(), FAMILIES[family][1]
     job = town.job(**changes_of(family))

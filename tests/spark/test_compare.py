@@ -118,6 +118,7 @@ def by_definition(source: list[Tuple], release: list[Tuple]) -> dict[str, float]
     }
 
 
+@pytest.mark.long
 def test_both_families_are_measured_by_the_definitions(
     both: Both, spark: SparkSession, event_log: EventLog, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -155,6 +156,7 @@ def test_both_families_are_measured_by_the_definitions(
     assert not {value for value in values if value in text + shown + json.dumps(said) + logged}
 
 
+@pytest.mark.long
 def test_what_cannot_be_compared_is_refused_before_a_row_is_read(both: Both, spark: SparkSession, tmp_path: Path) -> None:
     full, local = both.job("lattice"), both.job("mst")
     before = both.town.listing()
@@ -190,6 +192,7 @@ def test_what_cannot_be_compared_is_refused_before_a_row_is_read(both: Both, spa
     assert both.town.listing() == before
 
 
+@pytest.mark.long
 def test_a_release_that_does_not_pass_its_audit_is_not_compared(
     both: Both, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

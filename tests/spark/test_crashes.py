@@ -94,13 +94,6 @@ def in_order(town: Town, report: RunReport) -> None:
     assert (town.folder / "report" / "town.html").exists()
 
 
-def test_every_step_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    town = Town.founded(spark, tmp_path / "town", people(60))
-    told: list[str] = []
-    run(prepare(town.job(**BARE), spark), step=told.append)
-    assert told == STEPS
-
-
 def test_a_job_killed_in_its_first_publication_runs_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,14 +102,23 @@ def test_a_job_killed_in_its_first_publication_runs_again(
     assert list((town.folder / "release").glob("part-*")) and town.versions == 0
     assert list((town.folder / "work").iterdir()) != [] and town.runs == []
 
-    report = town.run(**BARE)
+    told: list[str] = []
+    report = run(prepare(town.job(**BARE), spark), step=told.append)
 
+    assert told == STEPS
     assert report.status == "published" and town.versions == 1
     assert any("files of a publication that was stopped" in told for told in report.warnings)
     assert any("1 working folders that stopped runs had left were removed." in told for told in report.warnings)
     in_order(town, report)
 
-    # killed after the commit: the release is the new one, and the next run writes what is missing
+
+@pytest.mark.long
+def test_a_job_killed_after_its_commit_is_put_in_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The release is the new one, and the next run writes what is missing."""
+    town = Town.founded(spark, tmp_path / "town", people(60))
+    town.run(**BARE)
     killed_at("committed", town, monkeypatch, **BARE | {"privacy__k": 4})
     assert town.versions == 2 and len(town.runs) == 1
     shutil.rmtree(town.folder / "report")
@@ -142,10 +144,9 @@ def test_a_draw_that_was_never_committed_is_not_left(
     in_order(town, report)
 
 
-def test_a_published_table_that_is_not_what_was_audited_is_taken_back(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    town, write = Town.founded(spark, tmp_path / "town", people(60)), publication._write
+def mangle_writes(patched: pytest.MonkeyPatch) -> None:
+    """From now on what is written is not what was audited."""
+    write = publication._write
 
     def other(frame: DataFrame, table: str, metadata: Any, on: Output) -> None:
         """A row is lost on the way, another one comes twice: as many rows as were audited."""
@@ -155,18 +156,29 @@ def test_a_published_table_that_is_not_what_was_audited_is_taken_back(
         fewer = frame.limit(frame.count() - 1)
         write(fewer.unionAll(fewer.limit(1)), table, metadata, on)
 
-    monkeypatch.setattr(publication, "_write", other)
+    patched.setattr(publication, "_write", other)
+
+
+def test_a_published_table_that_is_not_what_was_audited_is_taken_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    town = Town.founded(spark, tmp_path / "town", people(60))
+    mangle_writes(monkeypatch)
     assert main(["run", town.job_file(**BARE), "--quiet"]) == 3
     assert "did not hold what had been audited. It was taken back" in capsys.readouterr().err
     assert town.release.count() == 0 and town.runs[-1].status == "failed"
-    monkeypatch.undo()
+    assert not (town.folder / "release" / FOLDER).exists()
 
+
+@pytest.mark.long
+def test_what_stood_before_stands_again(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    town = Town.founded(spark, tmp_path / "town", people(60))
     before = town.run(**BARE).output_version
-    monkeypatch.setattr(publication, "_write", other)
+    mangle_writes(monkeypatch)
     with pytest.raises(PublicationRefused):
         town.run(**BARE | {"privacy__k": 4})
     monkeypatch.undo()
-    assert town.release.count() == 60  # what stood before stands again, and is recognised
+    assert town.release.count() == 60
     report = town.run(**BARE)
     assert (report.status, report.output_version) == ("already_published", before)
     assert not (town.folder / "release" / FOLDER).exists()
@@ -211,15 +223,15 @@ def test_a_stopped_run_ends_in_order(spark: SparkSession, tmp_path: Path) -> Non
     assert list((town.folder / "work").iterdir()) == [] and town.versions == 0
 
 
-def test_log_and_report_do_not_take_each_other_along(
+def full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_log_that_cannot_be_written_takes_no_report_along(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     town = Town.founded(spark, tmp_path / "town", people(60))
     append = run_log.append_run
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr(runs, "append_run", full)
     assert main(["run", town.job_file(**BARE), "--quiet"]) == 1
     assert "could not be written. Make room or give rights, and run the job again" in capsys.readouterr().err
@@ -228,9 +240,15 @@ def test_log_and_report_do_not_take_each_other_along(
     assert main(["run", town.job_file(**BARE), "--quiet"]) == 0
     assert [row.status for row in town.runs] == ["published", "already_published"] and town.versions == 1
 
+
+@pytest.mark.long
+def test_a_report_that_cannot_be_written_takes_no_row_along(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    town = Town.founded(spark, tmp_path / "town", people(60))
     monkeypatch.setattr(RunReport, "write", full)
     with pytest.raises(AnonSparkError, match=r"published: .* but the report .* could not be written"):
-        town.run(**BARE | {"privacy__k": 4, "output__report": "report/other.html"})
+        town.run(**BARE | {"output__report": "report/other.html"})
     assert town.runs[-1].status == "published"
 
 
@@ -243,13 +261,19 @@ def test_known_causes_are_told(spark: SparkSession, tmp_path: Path, capsys: pyte
     assert town.runs[-1].message.startswith("output.table has the property delta.appendOnly")
     assert not (town.folder / "release" / FOLDER).exists()
 
-    spark.sql(f"ALTER TABLE delta.`{town.folder}/release` UNSET TBLPROPERTIES ('delta.appendOnly')")
-    spark.sql(f"ALTER TABLE delta.`{town.folder}/release` ADD CONSTRAINT there CHECK (city <> '*')")
-    assert main(["run", town.job_file(**BARE | {"lattice": {"choose": {"node": [2]}}}), "--quiet"]) == 3
-    assert "output.table has a constraint (CHECK or NOT NULL)" in capsys.readouterr().err
-    assert town.release.count() == 60 and not (town.folder / "release" / FOLDER).exists()
-
     for file in (town.folder / "people").glob("part-*"):  # vacuumed, or lost
         file.unlink()
     assert main(["run", town.job_file(**BARE | {"output__table": "./other"}), "--quiet"]) == 3
     assert "data files of the version that is read are gone" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_a_constraint_of_the_output_is_told(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    town = Town.founded(spark, tmp_path / "town", people(60))
+    town.run(**BARE)
+    spark.sql(f"ALTER TABLE delta.`{town.folder}/release` ADD CONSTRAINT there CHECK (city <> '*')")
+    assert main(["run", town.job_file(**BARE | {"lattice": {"choose": {"node": [2]}}}), "--quiet"]) == 3
+    assert "output.table has a constraint (CHECK or NOT NULL)" in capsys.readouterr().err
+    assert town.release.count() == 60 and not (town.folder / "release" / FOLDER).exists()

@@ -57,6 +57,7 @@ def test_a_kept_column_that_singles_people_out_is_told_and_refused(town: Town, c
     assert 0 <= link["interval_from"] <= link["expected_success_after"] <= link["interval_to"] and link["standard_error"] > 0
 
 
+@pytest.mark.long
 def test_a_release_without_such_columns_is_green(town: Town, tmp_path: Path) -> None:
     report = town.copied(tmp_path / "town").run(**KEPT | {"columns__keep": [], "limits": {"unique": 0, "loss": 0.9}})
 

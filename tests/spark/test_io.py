@@ -181,6 +181,7 @@ def test_six_first_writers_of_a_run_log_all_write_their_row(spark: SparkSession,
     assert sorted(row.run_id for row in found) == [f"run-{number}" for number in range(6)]
 
 
+@pytest.mark.long
 def test_a_run_log_of_the_first_version_is_continued(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "runs")
     append_run(spark, table, ROW)

@@ -107,6 +107,7 @@ def test_frequent_subtrees(spark: SparkSession) -> None:
     assert found.named(FOREST) == expected and found.capped
 
 
+@pytest.mark.long
 def test_miracle(spark: SparkSession, workdir: Path) -> None:
     """However the rows are spread, the clusters are those of runs in the order of signatures."""
     records = random_trees(Random(4), DGH, 90)

@@ -104,6 +104,7 @@ def test_outliers_are_joined_by_distances(spark: SparkSession, workspace: Worksp
     assert max(spans.values()) > 2 and Counter(spans.values())[1] > 2  # parts over several blocks, and parts inside one
 
 
+@pytest.mark.long
 def test_one_block_and_what_no_task_could_hold(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,10 @@ CASES: dict[str, tuple[Case, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+OFTEN = {"diverse", "blocks, then rounds", "a leftover"}  # in the test command; the others by `make long`
+
+
+@pytest.mark.parametrize("name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in CASES])
 def test_spread_over_tasks_or_in_one_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(spread, "SHARE_CLASSES", 60)  # two to four shares
     case, options = CASES[name]

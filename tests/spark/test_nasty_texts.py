@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.audit import audit
@@ -15,6 +16,7 @@ AGES = ["33\x00", "33.00000000000000000000001", "33\u2028", "３３", "\x1f33", 
 DAYS = ["2020-01-01\n", "2020-01-01 10:00\u2028", "2020-01-01\x00", "2020-01-01 ", "+12020-01-01", "2020-02-30", "0000-01-01"]
 
 
+@pytest.mark.long
 def test_texts_that_are_no_numbers_or_days_are_left_out_and_the_audit_agrees(spark: SparkSession, tmp_path: Path) -> None:
     count = 60
     ages = [("33", "33.0", " 33 ", "3.3e1")[at % 4] for at in range(count)]

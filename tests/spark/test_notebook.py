@@ -38,6 +38,7 @@ def executed(name: str) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.long
 def test_full_domain_recoding(capsys: pytest.CaptureFixture[str]) -> None:
     names = executed("lattice.ipynb")
 

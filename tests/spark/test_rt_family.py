@@ -135,7 +135,10 @@ CASES: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+OFTEN = {"rum rt, partitions", "rum t, l", "tfirst"}  # in the test command; the others by `make long`
+
+
+@pytest.mark.parametrize("name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in CASES])
 def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame, name: str) -> None:
     given = CASES[name]
     several = "transactions" in given
@@ -180,7 +183,9 @@ def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame
 # --- many clusters --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [{"merge": "t", "l": 2}, {"bound": "tum", "delta": 0.6}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"merge": "t", "l": 2}, pytest.param({"bound": "tum", "delta": 0.6}, marks=pytest.mark.long)], ids=str
+)
 def test_groups_stay_within_their_bound(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
@@ -197,6 +202,7 @@ def test_groups_stay_within_their_bound(
     assert oracle.verify_kkm(list(found.values()), K, M) == set()
 
 
+@pytest.mark.long
 def test_a_second_pass_spends_what_the_groups_left(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +256,7 @@ def test_large_tables_are_cut_into_chunks(spark: SparkSession, table: DataFrame,
     assert sizes.min() >= K and sizes.sum() == ROWS
 
 
+@pytest.mark.long
 def test_records_that_are_all_alike_are_cut_at_random(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

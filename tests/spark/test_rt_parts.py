@@ -204,6 +204,7 @@ def test_equal_rows_are_drawn_as_often_as_they_are(spark: SparkSession) -> None:
     assert 2 <= sum(query.values == ((0, 2.0),) for query in drawn) <= 10
 
 
+@pytest.mark.long
 def test_kinds_that_no_row_allows(spark: SparkSession) -> None:
     rows = [(1, None), (2, ["s", None]), (3, ["a"]), (4, ["a", "s", "a"])]
     frame = spark.createDataFrame(rows, "number int, items array<string>")

@@ -146,6 +146,7 @@ def test_two_columns_in_a_hierarchy(town: Town, capsys: pytest.CaptureFixture[st
     assert main(["audit", town.job_file(**changes)]) == 0
 
 
+@pytest.mark.long
 def test_checks_refuse_their_faults(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = town.copied(tmp_path / "town")
     staged, evidence = RelationalTransactionRecoding.staged, RelationalTransactionRecoding.evidence
@@ -181,6 +182,7 @@ def test_checks_refuse_their_faults(town: Town, tmp_path: Path, monkeypatch: pyt
     assert not (place.folder / "other").exists() and place.runs[-1].status == "failed"
 
 
+@pytest.mark.long
 def test_a_bound_that_cannot_be_kept_is_an_answer(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     changes = RT | {"relational_transaction": {"delta": 0.02}, "output__table": "./never"}
     assert main(["run", town.job_file(**changes), "--quiet"]) == 3

@@ -355,6 +355,7 @@ def test_a_giant_record_among_small_ones(spark: SparkSession) -> None:
     assert sum(len(row.uncertain) >= 4999 for row in found) == 3
 
 
+@pytest.mark.long
 def test_a_universe_of_100000_items(spark: SparkSession) -> None:
     wide = baskets(spark, 2_500, universe=100_000)
     with Workspace(spark) as workspace:

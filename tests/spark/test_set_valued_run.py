@@ -173,6 +173,7 @@ def faulty(staged: DataFrame) -> DataFrame:
     return kept.withColumn(MAX_ERRORS, errors).withColumn("name", F.lit("x")).coalesce(1).sortWithinPartitions(BASE, UNCERTAIN)
 
 
+@pytest.mark.long
 def test_every_other_check_refuses_its_fault(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = town.copied(tmp_path / "town")
     staged, evidence, again = SetValuedRecoding.staged, SetValuedRecoding.evidence, SetValuedRecoding.drawn_again
