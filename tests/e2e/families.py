@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -80,10 +81,18 @@ output: {table: ./order_release, runs: ./order_runs}
 JOBS = {"job": JOB, "local": LOCAL, "baskets": BASKETS, "patients": PATIENTS, "orders": ORDERS}  # lattice first
 
 
-def founded(spark: SparkSession, place: Path, rows: int) -> Path:
-    """The tables of all families as Delta tables, their hierarchies and job files, in one folder."""
-    for table, make in {"census": census, "baskets": baskets, "patients": patients, "orders": orders}.items():
-        make(spark, rows).write.format("delta").save(str(place / table))
+TABLES = {"census": census, "baskets": baskets, "patients": patients, "orders": orders}
+
+
+def write_tables(spark: SparkSession, place: Path, rows: int, names: Iterable[str] = TABLES) -> None:
+    """Tables of the families as Delta tables."""
+    for name in names:
+        TABLES[name](spark, rows).write.format("delta").save(str(place / name))
+
+
+def founded(spark: SparkSession, place: Path, rows: int, names: Iterable[str] = TABLES) -> Path:
+    """Tables of all families, or of some, and all hierarchies and job files, in one folder."""
+    write_tables(spark, place, rows, names)
     write_level_tables(place / "hierarchies", census_hierarchies() | order_hierarchies())
     for name, text in JOBS.items():
         (place / f"{name}.yaml").write_text(text)

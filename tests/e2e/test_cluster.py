@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.cluster import Cluster, Submitted, standalone_cluster
-from tests.e2e.families import founded
+from tests.e2e.families import founded, write_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 800
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tables and job files of all families."""
-    return founded(spark, tmp_path_factory.mktemp("census"), ROWS)
+    """The job files of all families, and the table of the first."""
+    return founded(spark, tmp_path_factory.mktemp("census"), ROWS, ["census"])
 
 
 def submitted(cluster: Cluster, folder: Path, *options: str, job: str = "job.yaml", **conf: str) -> Submitted:
@@ -35,8 +35,9 @@ def submitted(cluster: Cluster, folder: Path, *options: str, job: str = "job.yam
 
 
 @pytest.fixture(scope="module")
-def several(cluster: Cluster, folder: Path) -> Submitted:
+def several(cluster: Cluster, folder: Path, spark: SparkSession) -> Submitted:
     """The jobs of all other families, one after the other in one application."""
+    write_tables(spark, folder, ROWS, ["baskets", "patients", "orders"])
     jobs = [str(folder / f"{name}.yaml") for name in ("local", "baskets", "patients", "orders")]
     return cluster.submit(ROOT / "tests" / "e2e" / "several.py", *jobs, conf=SMALL_DRIVER)
 

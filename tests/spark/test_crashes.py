@@ -252,7 +252,21 @@ def test_a_report_that_cannot_be_written_takes_no_row_along(
     assert town.runs[-1].status == "published"
 
 
-def test_known_causes_are_told(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_files_that_are_gone_are_told(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    town = Town.founded(spark, tmp_path / "town", people(60))
+    for file in (town.folder / "people").glob("part-*"):  # vacuumed, or lost
+        file.unlink()
+    assert main(["run", town.job_file(**BARE), "--quiet"]) == 3
+    assert "data files of the version that is read are gone" in capsys.readouterr().err
+    assert "data files" in town.runs[-1].message and town.versions == 0
+
+
+@pytest.mark.long
+def test_an_output_that_cannot_be_replaced_is_told(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     town = Town.founded(spark, tmp_path / "town", people(60))
     town.run(**BARE)
     spark.sql(f"ALTER TABLE delta.`{town.folder}/release` SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
@@ -261,18 +275,7 @@ def test_known_causes_are_told(spark: SparkSession, tmp_path: Path, capsys: pyte
     assert town.runs[-1].message.startswith("output.table has the property delta.appendOnly")
     assert not (town.folder / "release" / FOLDER).exists()
 
-    for file in (town.folder / "people").glob("part-*"):  # vacuumed, or lost
-        file.unlink()
-    assert main(["run", town.job_file(**BARE | {"output__table": "./other"}), "--quiet"]) == 3
-    assert "data files of the version that is read are gone" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_a_constraint_of_the_output_is_told(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    town = Town.founded(spark, tmp_path / "town", people(60))
-    town.run(**BARE)
+    spark.sql(f"ALTER TABLE delta.`{town.folder}/release` UNSET TBLPROPERTIES ('delta.appendOnly')")
     spark.sql(f"ALTER TABLE delta.`{town.folder}/release` ADD CONSTRAINT there CHECK (city <> '*')")
     assert main(["run", town.job_file(**BARE | {"lattice": {"choose": {"node": [2]}}}), "--quiet"]) == 3
     assert "output.table has a constraint (CHECK or NOT NULL)" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.audit.content import content_of
 from anon_spark.errors import ConfigurationError, PublicationRefused
 from anon_spark.io import publication
-from anon_spark.io.causes import is_conflict
+from anon_spark.io.causes import is_conflict, known_cause
 from anon_spark.io.leftovers import FOLDER, folder_of, note_publication, notes_in, sweep_uncommitted
 from anon_spark.io.publication import (
     Output,
@@ -78,6 +79,20 @@ def test_publication_by_path(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         publish(numbers(spark, 5).selectExpr("id div (id - 3) AS id"), table, said("run-3"), output_for_run(spark, table))
     assert output_of(spark, table) == Output(1, Published(1, said("run-2"), 1, ()))
+
+
+def test_why_a_table_refused_a_release_is_known(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "release")
+    for option, cause in (
+        ("SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "output.table has the property delta.appendOnly"),
+        ("ADD CONSTRAINT few CHECK (id < 2)", "output.table has a constraint (CHECK or NOT NULL)"),
+    ):
+        numbers(spark, 1).write.format("delta").save(table)
+        spark.sql(f"ALTER TABLE delta.`{table}` {option}")
+        with pytest.raises(Exception) as caught:
+            numbers(spark, 3).write.format("delta").mode("overwrite").save(table)
+        assert str(known_cause(caught.value)).startswith(cause)
+        shutil.rmtree(table)
 
 
 def test_maintenance_is_no_change(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

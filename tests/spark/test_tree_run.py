@@ -97,6 +97,7 @@ def faulty(staged: DataFrame) -> DataFrame:
     return changed.withColumn("name", F.lit("x")).coalesce(1).sortWithinPartitions("paths")
 
 
+@pytest.mark.long
 def test_every_check_refuses_its_fault(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = town.copied(tmp_path / "town")
     staged, columns = TreeRecoding.staged, ["paths"]
