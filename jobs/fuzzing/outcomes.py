@@ -128,7 +128,8 @@ def _fitted(spark: SparkSession, case: Case, folder: Path) -> Made:
 def _run(spark: SparkSession, case: Case, folder: Path) -> Made:
     """The whole way: Delta table, job file, prepare, run, audit."""
     source = spark.createDataFrame(case.table)
-    source.coalesce(1).write.format("delta").save(str(folder / "people"))
+    mapped = source.coalesce(1).write.format("delta").option("delta.columnMapping.mode", "name")  # else Delta refuses odd names
+    mapped.save(str(folder / "people"))
     job = load_job(_job_file(case, folder))
     run(prepare(job, spark))
     failed = [str(verdict) for verdict in audit(job, spark) if not verdict.passed]
