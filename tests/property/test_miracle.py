@@ -19,6 +19,8 @@ from anon_spark.kernels.trees import Trees, paths_of, trees_of
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import Forest, TreeClass, TreeSchema
 
+pytestmark = pytest.mark.long  # tools of benchmarks and methods of papers: nothing that a release depends on
+
 Path = tuple[str, ...]
 Tree = frozenset[Path]
 

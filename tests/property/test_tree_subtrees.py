@@ -34,6 +34,8 @@ from anon_spark.model.tree import Forest, TreeClass, TreeSchema
 from tests.oracle import tree_example as example
 from tests.oracle import tree_oracle as oracle
 
+pytestmark = pytest.mark.long  # tools of benchmarks and methods of papers: nothing that a release depends on
+
 Path = tuple[str, ...]
 Tree = frozenset[Path]
 

@@ -161,7 +161,7 @@ def changes_of(family: str) -> dict[str, Any]:
 NAMES = {"CanaryColumnName"}  # an identifier is named where the job is told, and nowhere else
 
 
-OFTEN = {"lattice", "relational_transaction"}  # in the test command; the others by `make long`
+OFTEN = {"lattice"}  # in the test command; the others by `make long`
 
 
 @pytest.mark.parametrize("family", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in FAMILIES])

@@ -71,6 +71,7 @@ def test_rpd_of_what_is_no_release(spark: SparkSession) -> None:
         rpd(records, FOREST, column="path")
 
 
+@pytest.mark.long
 def test_example_2_and_records_that_are_missing(spark: SparkSession, workdir: Path) -> None:
     """Three subtrees on the leaf level, two of them preserved. The third record is not published: it has lost everything."""
     records = [tree("H2→Flu→Antibiotics"), tree("H2→Flu→Antibiotics"), tree("Rea→Diarrhea")]
@@ -94,6 +95,7 @@ def test_what_cannot_be_linked(spark: SparkSession) -> None:
         multi_level_loss(records, records.drop(LINK), FOREST)
 
 
+@pytest.mark.long
 def test_frequent_subtrees(spark: SparkSession) -> None:
     records = random_trees(Random(2), DGH, 30, paths=2)
     found = frequent_subtrees(frame_of(spark, records).repartition(3), FOREST, minsup=0.1, max_nodes=2)

@@ -239,6 +239,7 @@ def test_blocks_side_by_side_are_gathered() -> None:
     assert groups.groups_of(np.array([3]), 8).tolist() == [0]
 
 
+@pytest.mark.long
 def test_large_tables_are_cut_into_chunks(spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks depend on values alone; every cluster stays inside one and has k records."""
     monkeypatch.setattr(chunks, "CHUNK_RECORDS", 25)

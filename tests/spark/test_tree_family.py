@@ -98,6 +98,7 @@ CUTS = [
 ]
 
 
+@pytest.mark.long
 def test_tasks_count_as_the_driver_does(table: DataFrame, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Triples, two relations, negations, and with l sensitive values; both losses; several blocks in several tasks."""
     monkeypatch.setattr(tasks, "BLOCK_NODES", 40)

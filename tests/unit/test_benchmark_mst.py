@@ -21,6 +21,8 @@ from jobs.reproductions.mst import distance, exactly, paper_table
 from tests.mst_tables import crowd
 from tests.oracle.mst_oracle import Trees, kruskal, merge_rounds, prim, split
 
+pytestmark = pytest.mark.long  # tools of benchmarks and methods of papers: nothing that a release depends on
+
 
 def tuples_of(seed: int) -> Tuples:
     """The distinct tuples of a crowd in lexicographic order."""

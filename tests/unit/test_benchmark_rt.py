@@ -34,6 +34,8 @@ from jobs.reproductions import relational_transaction_claims as claims
 from jobs.reproductions import relational_transaction_errors as errors
 from jobs.reproductions import relational_transaction_runs as runs
 
+pytestmark = pytest.mark.long  # tools of benchmarks and methods of papers: nothing that a release depends on
+
 LETTERS = "abcdefghijkl"
 
 

@@ -41,6 +41,8 @@ from jobs.reproductions import tree as reproduction
 from jobs.reproductions import tree_claims as claims
 from jobs.reproductions import tree_runs as runs
 
+pytestmark = pytest.mark.long  # tools of benchmarks and methods of papers: nothing that a release depends on
+
 
 def nowhere(*_: Any, **__: Any) -> None:
     """A command that is not installed."""
