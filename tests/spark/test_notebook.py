@@ -92,6 +92,7 @@ def test_values_and_items_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     assert attacks["worst"][attacks["promised"]].max() <= 1 / SMALL["K"] < attacks["worst"].max()
 
 
+@pytest.mark.long
 def test_nested_records_and_what_more_knowledge_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SMALL, "CUTS", 12)
     names = executed("tree.ipynb")

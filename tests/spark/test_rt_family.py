@@ -280,6 +280,7 @@ def test_blocks_that_no_cut_makes_smaller_are_taken_apart() -> None:
 # --- what is refused, and what a bound answers ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_bound_that_cannot_be_kept_tells_the_least_loss(spark: SparkSession, table: DataFrame) -> None:
     with Workspace(spark) as workspace:
         with pytest.raises(BoundUnreachable, match=r"more than delta = 0.01. Ask for a delta of at least 0.\d+") as found:
@@ -321,6 +322,7 @@ def test_tables_that_are_refused(spark: SparkSession, table: DataFrame) -> None:
             anonymizer(transactions=["race"], sensitive_items={}, quasi_identifiers={"born": FreeRange()}).fit(table, workspace)
 
 
+@pytest.mark.long
 def test_rows_that_policies_drop_are_counted(spark: SparkSession, table: DataFrame) -> None:
     bad = spark.createDataFrame([(91, None, 1.0, "white", ["a"], []), (92, 1950, 1.0, "pink", ["a"], [])], table.schema)
     bad = bad.unionByName(spark.createDataFrame([(93, 1950, 1.0, None, None, [])], table.schema))
