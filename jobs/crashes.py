@@ -1,8 +1,9 @@
 """Kill a run at every step, for every family, and see what is left: `python jobs/crashes.py [--families …] [--out FILE]`.
 
-Started by hand: every kill needs a process of its own, about a minute; kills that `--out` holds already are not repeated. A
-process is killed with its JVM and workers, by itself, at the beginning of a step; then the same job runs again here. The table
-says for each step what stood after the kill, whether the rerun ended, and whether anything private was left after it.
+Started by hand: every kill needs a process of its own, about a minute; good kills that `--out` holds are not repeated, so name a
+new file after a change of the code. A process is killed with its JVM and workers, by itself, at the beginning of a step; then the
+same job runs again here. The table says for each step what stood after the kill, whether the rerun ended, and whether anything
+private was left after it.
 """
 
 from __future__ import annotations
@@ -154,12 +155,13 @@ def main() -> int:
     parser.add_argument("job", nargs="?", type=Path)
     parser.add_argument("--die-at", metavar="STEP", help="run JOB and die at this step")
     parser.add_argument("--families", nargs="*", default=["lattice", "mst", "relational_transaction", "set_valued", "tree"])
-    parser.add_argument("--out", type=Path, default=Path("crashes.jsonl"), help="a line per kill; what is there is not repeated")
+    parser.add_argument("--out", type=Path, help="a line per kill; good ones that it holds are not repeated")
     options = parser.parse_args()
     if options.die_at:
         die_at(options.die_at, options.job)
         return 0
-    found = [Outcome(**json.loads(line)) for line in options.out.read_text("utf-8").splitlines()] if options.out.exists() else []
+    lines = options.out.read_text("utf-8").splitlines() if options.out and options.out.exists() else []
+    found = [one for one in (Outcome(**json.loads(line)) for line in lines) if one.is_good]
     done = {(one.family, one.step, one.old) for one in found}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(make_session("anon-spark crashes", BRIEF), Path(folder))
@@ -168,8 +170,10 @@ def main() -> int:
             if (old and step not in PUBLISHING) or (family, step, old) in done:
                 continue
             found.append(bench.outcome(family, step, old))
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(found[-1])) + "\n")
+            print(found[-1], flush=True)
+            if options.out:
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(found[-1])) + "\n")
     rows = [
         [one.family, one.step, "yes" if one.old else "no", one.stood, one.rerun, str(one.left)] for one in found
     ]

@@ -25,6 +25,7 @@ from pipelines.audit import audit
 from pipelines.preparation import prepare
 from pipelines.run import run
 from tests.conftest import EventLog
+from tests.often import often
 from tests.spark.town import Town
 
 ROWS = 80
@@ -161,10 +162,7 @@ def changes_of(family: str) -> dict[str, Any]:
 NAMES = {"CanaryColumnName"}  # an identifier is named where the job is told, and nowhere else
 
 
-OFTEN = {"lattice"}  # in the test command; the others by `make long`
-
-
-@pytest.mark.parametrize("family", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in FAMILIES])
+@pytest.mark.parametrize("family", often(FAMILIES, {"lattice"}))
 def test_markers_are_where_they_may_be(town: Town, event_log: EventLog, family: str) -> None:
     release, mark, shown = town.folder / family, event_log.mark(), FAMILIES[family][1]
     job = town.job(**changes_of(family))
@@ -179,9 +177,7 @@ def test_markers_are_where_they_may_be(town: Town, event_log: EventLog, family: 
     assert list((town.folder / "work").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "family", ["lattice", *(pytest.param(name, marks=pytest.mark.long) for name in FAMILIES if name != "lattice")]
-)
+@pytest.mark.parametrize("family", often(FAMILIES, {"lattice"}))
 def test_a_failure_leaves_no_marker(town: Town, event_log: EventLog, family: str) -> None:
     """In the middle, by an error whose text holds values, and by the gate."""
     mark = event_log.mark()

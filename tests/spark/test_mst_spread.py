@@ -23,6 +23,7 @@ from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.encoding import Dictionary
 from anon_spark.primitives.rounds import Workspace
 from tests.mst_tables import FLAT, Arrays, Case, arrays_of, case_of, crowd
+from tests.often import often
 
 STATISTICS = ("weights", "tau", "kept", "small", "identical", "rows_kept", "merge", "rounds")
 
@@ -60,10 +61,7 @@ CASES: dict[str, tuple[Case, dict[str, Any]]] = {
 }
 
 
-OFTEN = {"diverse", "blocks, then rounds", "a leftover"}  # in the test command; the others by `make long`
-
-
-@pytest.mark.parametrize("name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in CASES])
+@pytest.mark.parametrize("name", often(CASES, {"diverse", "blocks, then rounds", "a leftover"}))
 def test_spread_over_tasks_or_in_one_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(spread, "SHARE_CLASSES", 60)  # two to four shares
     case, options = CASES[name]

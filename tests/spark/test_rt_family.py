@@ -31,6 +31,7 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace
+from tests.often import often
 from tests.oracle import rt_oracle as oracle
 
 ROWS, K, M = 64, 3, 2
@@ -135,10 +136,7 @@ CASES: Mapping[str, dict[str, Any]] = {
 }
 
 
-OFTEN = {"rum rt, partitions", "rum t, l", "tfirst"}  # in the test command; the others by `make long`
-
-
-@pytest.mark.parametrize("name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in CASES])
+@pytest.mark.parametrize("name", often(CASES, {"rum rt, partitions", "rum t, l", "tfirst"}))
 def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame, name: str) -> None:
     given = CASES[name]
     several = "transactions" in given

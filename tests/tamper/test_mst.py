@@ -16,7 +16,7 @@ from tests.spark.town import Town
 from tests.tamper.gate import Attempt, Faults, Gate, Record, lying, one_changed, refused_by_a_run, tried, without_a_row
 from tests.tamper.people import CITIES, JOB, people
 
-pytestmark = pytest.mark.long  # one run with a fault for every check is in the suite: tests/spark
+pytestmark = pytest.mark.long  # the test command plants faults for the verifiers: tests/audit
 FIRST_LEVEL, FIRST_LEAF = "_anon_level_0", "_anon_leaf_0"
 
 

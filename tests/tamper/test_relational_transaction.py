@@ -29,7 +29,7 @@ from tests.tamper.gate import (
     without_a_row,
 )
 
-pytestmark = pytest.mark.long  # one run with a fault for every check is in the suite: tests/spark
+pytestmark = pytest.mark.long  # the test command plants faults for the verifiers: tests/audit
 ROWS, WARES, SECRET = 24, "abcdef", "shame"
 PROMISE = "(3,2^2)-diversity"
 JOB: dict[str, Any] = {

@@ -33,7 +33,7 @@ from tests.tamper.gate import (
     without_a_row,
 )
 
-pytestmark = pytest.mark.long  # one run with a fault for every check is in the suite: tests/spark
+pytestmark = pytest.mark.long  # the test command plants faults for the verifiers: tests/audit
 ROWS, ITEMS, DOSES = 24, "abcdefgh", (0.0, 0.1, 2.5, None)
 JOB: dict[str, Any] = {
     "family": "set_valued",

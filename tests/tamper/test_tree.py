@@ -26,7 +26,7 @@ from tests.tamper.gate import (
     without_a_row,
 )
 
-pytestmark = pytest.mark.long  # one run with a fault for every check is in the suite: tests/spark
+pytestmark = pytest.mark.long  # the test command plants faults for the verifiers: tests/audit
 
 Paths = list[list[dict[str, str | None]]]
 PROMISE = "3^(2,1)-anonymity"
