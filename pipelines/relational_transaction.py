@@ -306,7 +306,7 @@ class RelationalTransactionPipeline:
         """The recoding's facts with its losses, the error of counts, class sizes and risk."""
         columns = self.job.columns
         release = recoding.rows
-        lost = utility_loss(release, columns.items, len(recoding.records.universe))
+        lost = utility_loss(release, columns.items, len(self._vocabulary) or len(recoding.records.universe))
         promised = next(verdict.facts for verdict in verdicts if verdict.name == self._promise)
         source = recoding.evidence()["linked"].withColumn(ITEMS, combined(recoding.roles))
         hierarchies = recoding.fitted_hierarchies

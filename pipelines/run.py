@@ -151,9 +151,9 @@ def _clean(prepared: Preparation) -> list[str]:
     files = settle(prepared)
     told = [f"{swept} working folders that stopped runs had left were removed."] if swept else []
     told += [f"{files} files of a publication that was stopped were removed from the output."] if files else []
-    told += [f"work: {who} has a folder there; if it has ended, `anon-spark purge JOB --all` removes it." for who in others]
+    told += [f"work: {who} has a folder there; if it has ended: `anon-spark purge JOB --work --all`." for who in others]
     told += [
-        f"output.table: {who} says it is publishing there; if it has ended, `anon-spark purge JOB --all` says so."
+        f"output.table: {who} says it is publishing there; if it has ended, `anon-spark purge JOB --work --all` says so."
         for who in at_work(prepared)
     ]
     return told

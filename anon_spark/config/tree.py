@@ -107,7 +107,7 @@ class TreePrivacySpec(Spec):
     """k^(m,n)-anonymity, and that no sensitive value is frequent among the records that fit where l is given."""
 
     k: int = Field(ge=2, description="Least number of records that share up to m values and n relations.")
-    m: int = Field(default=3, ge=1, description="How many values of a record an attacker may know.")
+    m: int = Field(default=3, ge=1, le=11, description="How many values of a record an attacker may know.")
     n: int = Field(
         default=2, ge=0, description="How many relations (one value above another) between them; m (m - 1) / 2 at most.")
     l: int | None = Field(  # noqa: E741 - the literature's name

@@ -1,6 +1,7 @@
 """Known causes of failures that Spark, Delta and the file system report, as messages that say what to do.
 
-Only the kind of an error is looked at; its text may hold values of records and is never repeated.
+Only the kind of an error is looked at; its text may hold values of records and is never repeated. An error of our own that a
+task raised keeps its text, which holds none.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import errno
 import re
 from collections.abc import Iterator
 
+from anon_spark import errors
 from anon_spark.errors import AnonSparkError, DataError, PublicationRefused
 
 _CONFLICT = re.compile(
@@ -29,6 +31,7 @@ _NAME = re.compile(
     r"INVALID_SCHEMA_OR_RELATION_NAME|REQUIRES_SINGLE_PART_NAMESPACE|INVALID_TABLE_NAME|PARSE_SYNTAX_ERROR|"
     r"is not a valid name for tables/databases|InvalidObjectException"
 )
+_OURS = re.compile(r"^(?:\S+: )?anon_spark\.errors\.(\w+): (.+)$", re.MULTILINE)
 _GONE = re.compile(r"Py4JNetworkError|ConnectionRefusedError|Answer from Java side is empty|SparkContext was shut down")
 
 
@@ -43,9 +46,12 @@ def is_first_commit(error: BaseException) -> bool:
 
 
 def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError | None:
-    """The error to raise instead, where the cause is known; None where it is not. Holds no text of the original."""
+    """The error to raise instead, where the cause is known; None where it is not. Holds no text of others."""
     if isinstance(error, AnonSparkError):
         return None
+    ours = _of_a_task(error)
+    if ours is not None:
+        return ours
     if (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or _says(error, _FULL):
         return DataError(
             "A disk is full: the working directory, the output or the folder of the report has no room. Nothing was "
@@ -77,6 +83,16 @@ def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError
         return DataError("A place cannot be written or read: the rights are missing. Nothing was published.")
     if _says(error, _GONE):
         return AnonSparkError("Spark ended before the run did: its driver was stopped or ran out of memory. Run again.")
+    return None
+
+
+def _of_a_task(error: BaseException) -> AnonSparkError | None:
+    """The error of our own that a task raised, which Spark hands over as text."""
+    for text in _texts(error):
+        found = _OURS.search(text)
+        kind = getattr(errors, found[1], None) if found else None
+        if found and isinstance(kind, type) and issubclass(kind, AnonSparkError):
+            return kind(found[2])
     return None
 
 

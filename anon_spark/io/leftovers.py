@@ -149,7 +149,7 @@ def is_free(folder: Store) -> bool:
     notes = notes_in(folder)
     busy = [note for note in notes if not note.is_dead]
     if busy:
-        unsure = "" if busy[0].owner.is_here else " If it died elsewhere, `anon-spark purge JOB --all` removes what it left."
+        unsure = "" if busy[0].owner.is_here else " If it died elsewhere: `anon-spark purge JOB --work --all`."
         raise ConfigurationError(
             f"output.table: another run ({busy[0].owner}) is publishing to {folder.path} now. Wait until it has ended.{unsure}"
         )

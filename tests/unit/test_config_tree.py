@@ -193,6 +193,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"privacy.k": 1}, "privacy.k: should be at least 2"),
     ({"privacy.k": ABSENT}, "privacy.k: is required"),
     ({"privacy.m": 0}, "privacy.m: should be at least 1"),
+    ({"privacy.m": 12}, "privacy.m: should be at most 11"),
     ({"privacy.n": -1}, "privacy.n: should be at least 0"),
     ({"privacy.n": True}, "privacy.n: should be a whole number"),
     ({**PROTECTED, "privacy.l": 1}, "privacy.l: should be at least 2"),

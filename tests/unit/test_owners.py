@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from anon_spark.config import load_job
-from anon_spark.errors import ConfigurationError
+from anon_spark.errors import ConfigurationError, LimitExceeded
 from anon_spark.io.causes import known_cause
 from anon_spark.io.leftovers import FOLDER, clear_notes, is_free, note_publication, notes_in, sweep_uncommitted
 from anon_spark.io.places import require_writable
@@ -147,7 +147,7 @@ def test_publications_of_other_machines_wait_for_somebody_who_knows(tmp_path: Pa
         replace(note, owner=replace(Owner.here(), host="pod-1")).write()
     (release / "_delta_log").mkdir()
     (release / "_delta_log" / f"{0:020}.json").write_text('{"commitInfo": {"userMetadata": "{\\"run_id\\": \\"run-2\\"}"}}')
-    with pytest.raises(ConfigurationError, match="If it died elsewhere, `anon-spark purge JOB --all` removes what it left"):
+    with pytest.raises(ConfigurationError, match="If it died elsewhere: `anon-spark purge JOB --work --all`"):
         is_free(Store.of(str(release)))
 
     assert all("may be publishing; --all removes what it left" in line for line in purge(job))
@@ -214,3 +214,13 @@ def test_known_causes_get_a_message_without_the_text(text: str, told: str, code:
 
     assert cause is not None and told in str(cause) and "Inhabitant-7" not in str(cause) and cause.exit_code == code
     assert known_cause(RuntimeError("something else")) is None and known_cause(cause) is None
+
+
+def test_an_error_of_ours_in_a_task_keeps_its_message() -> None:
+    text = (
+        "Traceback (most recent call last):\n  File ...\n"
+        "anon_spark.errors.LimitExceeded: Keys need 70 bits, 64 are possible. Lower m.\n\nDriver stacktrace: Inhabitant-7"
+    )
+    cause = known_cause(RuntimeError(text))
+    assert type(cause) is LimitExceeded and str(cause) == "Keys need 70 bits, 64 are possible. Lower m."
+    assert known_cause(RuntimeError("anon_spark.errors.Nothing: Inhabitant-7")) is None
