@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pyspark.sql import Row, SparkSession
 
 from anon_spark.config import load_job
@@ -184,8 +185,9 @@ def _release(spark: SparkSession, folder: Path, family: str, progress: Progress 
     job_file.write_text(JOBS[family] % {"family": family, **SETTINGS[family]}, encoding="utf-8")
     job = load_job(job_file)
     report = run(prepare(job, spark), progress)
-    release = spark.read.format("delta").load(job.output.table).limit(SHOWN_ROWS).toPandas()
-    return report, release.map(_cell).to_string(index=False)
+    release = spark.read.format("delta").load(job.output.table).limit(SHOWN_ROWS)
+    rows = [[_cell(value) for value in row] for row in release.collect()]
+    return report, pd.DataFrame(rows, columns=release.columns).to_string(index=False)
 
 
 def write_level_tables(folder: Path, hierarchies: Mapping[str, Hierarchy]) -> None:
