@@ -123,6 +123,7 @@ def test_a_run_publishes_what_the_audit_verified_and_draws_once(
 
 @pytest.mark.long
 def test_a_second_draw_is_told_and_l_rows_differ(town: Town, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    town.run(**SETS)  # recognised, if the test above ran
     place = town.copied(tmp_path / "town")
     diverse = SETS | {"privacy": {"l": 2}}
 

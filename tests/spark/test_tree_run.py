@@ -118,6 +118,7 @@ def test_every_check_refuses_its_fault(town: Town, tmp_path: Path, monkeypatch: 
 @pytest.mark.long
 def test_tables_joined_by_keys(town: Town, tmp_path: Path) -> None:
     """The same release as from the nested table; every table takes part in what identifies the input."""
+    town.run(**NESTED)  # recognised, if the test above ran
     place = town.copied(tmp_path / "town")
     for name, table in order_tables(place.spark, ROWS).items():
         table.write.format("delta").save(str(place.folder / name))
