@@ -1,5 +1,5 @@
 # make demo   sample Delta tables, anonymized, with a report      make test   everything that must hold
-# Both set up what they need the first time (network needed once) and start at once afterwards.
+# make check  the part of it that needs no Spark. All set up what they need the first time (network needed once) and start at once afterwards.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -11,10 +11,14 @@ PYTHONS ?= python3.11 python3.12 python3.13
 # two processes, each with one Spark session; a file's tests stay together and share its fixtures
 PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint pytest long matrix setup clean
+.PHONY: demo check test lint pytest long matrix setup clean
 
 demo: $(READY)
 	@$(BIN)/anon-spark demo
+
+# what needs no Spark, in a minute or so: style, types, layers, and the tests without a session
+check: lint
+	$(BIN)/python -m pytest -m "not spark and not long and not e2e" $(PARALLEL) $(PYTEST_ARGS)
 
 test: lint pytest
 
@@ -44,7 +48,7 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/python || { echo "Creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing anon-spark and what it needs into $(VENV), once"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,dev]'
-	@$(BIN)/python -m jobs.setup
+	@$(BIN)/python -m anon_spark.machine.setup
 	@touch $@
 
 clean:

@@ -9,15 +9,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anon_spark.audit import Verdict, verify
-    from anon_spark.families.lattice import LatticeAnonymizer, LatticeRecoding
-    from anon_spark.families.mst import MstAnonymizer, MstRecoding
-    from anon_spark.families.relational_transaction import (
-        RelationalTransactionAnonymizer,
-        RelationalTransactionRecoding,
+    from anon_spark.auditing import Verdict, verify
+    from anon_spark.commands import audit, compare, plan, run, session
+    from anon_spark.errors import (
+        AnonSparkError,
+        ConfigurationError,
+        DataError,
+        GuaranteeViolated,
+        HierarchyError,
+        LimitExceeded,
+        Stopped,
     )
-    from anon_spark.families.set_valued import SetValuedAnonymizer, SetValuedRecoding
-    from anon_spark.families.tree import TreeAnonymizer, TreeRecoding
+    from anon_spark.families.lattice.anonymizer import LatticeAnonymizer
+    from anon_spark.families.lattice.recoding import LatticeRecoding
+    from anon_spark.families.mst.anonymizer import MstAnonymizer
+    from anon_spark.families.mst.recoding import MstRecoding
+    from anon_spark.families.recoding import Recoding
+    from anon_spark.families.relational_transaction.anonymizer import RelationalTransactionAnonymizer
+    from anon_spark.families.relational_transaction.recoding import RelationalTransactionRecoding
+    from anon_spark.families.set_valued.anonymizer import SetValuedAnonymizer
+    from anon_spark.families.set_valued.queries import count, counts
+    from anon_spark.families.set_valued.recoding import SetValuedRecoding
+    from anon_spark.families.tree.anonymizer import TreeAnonymizer
+    from anon_spark.families.tree.recoding import TreeRecoding
     from anon_spark.model.guarantee import (
         KAnonymity,
         KKmAnonymity,
@@ -28,40 +42,83 @@ if TYPE_CHECKING:
         NonreciprocalDiversity,
     )
     from anon_spark.model.hierarchy import Hierarchy
+    from anon_spark.model.progress import Progress
     from anon_spark.model.ranges import FreeRange
-    from anon_spark.model.tree import TreeClass, TreeSchema
-    from anon_spark.primitives.recoding import Recoding
+    from anon_spark.model.tree import NodeType, TreeClass, TreeSchema
+    from anon_spark.report import Comparison, RunReport
+    from anon_spark.risk import (
+        cover_attack,
+        homogeneity,
+        knowledge_attack,
+        link_attack,
+        relink_attack,
+        tree_attack,
+        uniqueness,
+    )
+    from anon_spark.runs.plan import Plan
 
 _HOMES = {
+    "AnonSparkError": "anon_spark.errors",
+    "Comparison": "anon_spark.report",
+    "ConfigurationError": "anon_spark.errors",
+    "DataError": "anon_spark.errors",
     "FreeRange": "anon_spark.model.ranges",
+    "GuaranteeViolated": "anon_spark.errors",
     "Hierarchy": "anon_spark.model.hierarchy",
+    "HierarchyError": "anon_spark.errors",
     "KAnonymity": "anon_spark.model.guarantee",
     "KKmAnonymity": "anon_spark.model.guarantee",
     "KLmDiversity": "anon_spark.model.guarantee",
     "KmnAnonymity": "anon_spark.model.guarantee",
     "LDiversity": "anon_spark.model.guarantee",
-    "LatticeAnonymizer": "anon_spark.families.lattice",
-    "LatticeRecoding": "anon_spark.families.lattice",
-    "MstAnonymizer": "anon_spark.families.mst",
-    "MstRecoding": "anon_spark.families.mst",
+    "LatticeAnonymizer": "anon_spark.families.lattice.anonymizer",
+    "LatticeRecoding": "anon_spark.families.lattice.recoding",
+    "LimitExceeded": "anon_spark.errors",
+    "MstAnonymizer": "anon_spark.families.mst.anonymizer",
+    "MstRecoding": "anon_spark.families.mst.recoding",
+    "NodeType": "anon_spark.model.tree",
     "NonreciprocalAnonymity": "anon_spark.model.guarantee",
     "NonreciprocalDiversity": "anon_spark.model.guarantee",
-    "Recoding": "anon_spark.primitives.recoding",
-    "RelationalTransactionAnonymizer": "anon_spark.families.relational_transaction",
-    "RelationalTransactionRecoding": "anon_spark.families.relational_transaction",
-    "SetValuedAnonymizer": "anon_spark.families.set_valued",
-    "SetValuedRecoding": "anon_spark.families.set_valued",
-    "TreeAnonymizer": "anon_spark.families.tree",
+    "Plan": "anon_spark.runs.plan",
+    "Progress": "anon_spark.model.progress",
+    "Recoding": "anon_spark.families.recoding",
+    "RelationalTransactionAnonymizer": "anon_spark.families.relational_transaction.anonymizer",
+    "RelationalTransactionRecoding": "anon_spark.families.relational_transaction.recoding",
+    "RunReport": "anon_spark.report",
+    "SetValuedAnonymizer": "anon_spark.families.set_valued.anonymizer",
+    "SetValuedRecoding": "anon_spark.families.set_valued.recoding",
+    "Stopped": "anon_spark.errors",
+    "TreeAnonymizer": "anon_spark.families.tree.anonymizer",
     "TreeClass": "anon_spark.model.tree",
-    "TreeRecoding": "anon_spark.families.tree",
+    "TreeRecoding": "anon_spark.families.tree.recoding",
     "TreeSchema": "anon_spark.model.tree",
-    "Verdict": "anon_spark.audit",
-    "verify": "anon_spark.audit",
+    "Verdict": "anon_spark.auditing",
+    "audit": "anon_spark.commands",
+    "compare": "anon_spark.commands",
+    "count": "anon_spark.families.set_valued.queries",
+    "counts": "anon_spark.families.set_valued.queries",
+    "cover_attack": "anon_spark.risk",
+    "homogeneity": "anon_spark.risk",
+    "knowledge_attack": "anon_spark.risk",
+    "link_attack": "anon_spark.risk",
+    "plan": "anon_spark.commands",
+    "relink_attack": "anon_spark.risk",
+    "run": "anon_spark.commands",
+    "session": "anon_spark.commands",
+    "tree_attack": "anon_spark.risk",
+    "uniqueness": "anon_spark.risk",
+    "verify": "anon_spark.auditing",
 }
 
 __all__ = [
+    "AnonSparkError",
+    "Comparison",
+    "ConfigurationError",
+    "DataError",
     "FreeRange",
+    "GuaranteeViolated",
     "Hierarchy",
+    "HierarchyError",
     "KAnonymity",
     "KKmAnonymity",
     "KLmDiversity",
@@ -69,20 +126,40 @@ __all__ = [
     "LDiversity",
     "LatticeAnonymizer",
     "LatticeRecoding",
+    "LimitExceeded",
     "MstAnonymizer",
     "MstRecoding",
+    "NodeType",
     "NonreciprocalAnonymity",
     "NonreciprocalDiversity",
+    "Plan",
+    "Progress",
     "Recoding",
     "RelationalTransactionAnonymizer",
     "RelationalTransactionRecoding",
+    "RunReport",
     "SetValuedAnonymizer",
     "SetValuedRecoding",
+    "Stopped",
     "TreeAnonymizer",
     "TreeClass",
     "TreeRecoding",
     "TreeSchema",
     "Verdict",
+    "audit",
+    "compare",
+    "count",
+    "counts",
+    "cover_attack",
+    "homogeneity",
+    "knowledge_attack",
+    "link_attack",
+    "plan",
+    "relink_attack",
+    "run",
+    "session",
+    "tree_attack",
+    "uniqueness",
     "verify",
 ]
 

@@ -19,7 +19,7 @@ SET = PREFIX + "set"              # identity of such a set
 LEAF = PREFIX + "leaf_"           # + position: leaf code of a tuple, in the map of a local recoding
 LEVEL = PREFIX + "level_"         # + position: the level to which that tuple's value is generalized
 
-CLUSTER = PREFIX + "cluster"      # which records are recoded together: the smallest LINK of them
+CLUSTER = PREFIX + "cluster"      # cluster of records that are recoded together: their smallest LINK
 BLOCK = PREFIX + "block"          # number of a block of records that are recoded together
 SLOT = PREFIX + "slot"            # number of a published row inside its block; in a ring, its rank
 PART = PREFIX + "part"            # number of a ring or group inside its block
@@ -27,10 +27,10 @@ ROUND = PREFIX + "round"          # which of the disjoint assignments of its par
 CHOSEN = PREFIX + "chosen"        # whether that assignment is the published one
 DRAW = PREFIX + "draw"            # number of a fresh assignment, drawn for a simulated attack only
 
-# what set_valued publishes of a row: these are no reserved names
-BASE = "base"                     # items of more than half of the records the row may be
-UNCERTAIN = "uncertain"           # items on which these differ
-MAX_ERRORS = "max_errors"         # in how many items at most one of them differs from the base
+# columns that set_valued publishes; these names are not reserved
+BASE = "base"                     # items that more than half of the records behind the row have
+UNCERTAIN = "uncertain"           # items on which these records differ
+MAX_ERRORS = "max_errors"         # the most items in which one of these records differs from the base
 
 UNFIT = " ,;{}()\n\t="  # what Delta refuses in a name
 

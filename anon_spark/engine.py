@@ -1,4 +1,4 @@
-"""What every layer asks of a session, whether it is classic Spark, Spark Connect or a managed platform."""
+"""Questions to a session that work on classic Spark, Spark Connect and managed platforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def small_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     """A table that the driver holds (a hierarchy, a key, numbers) as a frame to be joined in.
 
     Guarantee: same rows and types on classic Spark and on Connect, also without rows, where Connect infers no types.
-    The values stand in no plan and so in no event log.
+    The values are in no plan, so in no event log.
     """
     return spark.createDataFrame(table, schema=from_arrow_schema(table.schema))
 

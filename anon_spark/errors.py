@@ -1,4 +1,4 @@
-"""One tree of errors. Each carries counts and names, never the value of a record.
+"""The exceptions of the package. They carry counts and names, never the value of a record.
 
 `exit_code` is what the command line returns: 2 for a wrong configuration (found before any row is read),
 3 when the data do not allow what was asked for, 1 for anything unexpected.
@@ -46,7 +46,7 @@ class GuaranteeViolated(DataError):
 
 
 class PublicationRefused(DataError):
-    """The output is not what the run saw, or not what was audited: nothing of the run stands there."""
+    """The output is not what the run saw, or not what was audited. Nothing of the run is published."""
 
 
 class FindingRefused(DataError):
@@ -54,11 +54,11 @@ class FindingRefused(DataError):
 
 
 class LimitExceeded(DataError):
-    """Something that must stay small enough for the driver did not."""
+    """Something is too large for the driver."""
 
 
 class Stopped(BaseException):
-    """The run was told to stop (SIGTERM, SIGINT); no error of its own, so that nothing catches it by accident."""
+    """A signal stopped the run (SIGTERM, SIGINT). It is no Exception, so that nothing catches it by accident."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from jobs.markdown import replace_section
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
-# modules of jobs.benchmarks: SIZES, the command `scale`, maybe more words for it, and report(grown, options)
+# packages of jobs.benchmarks, each with main.py: SIZES, the command `scale`, maybe more words for it, and report(grown, options)
 FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
@@ -72,10 +72,10 @@ def main() -> int:
     parser.add_argument("--tables", type=Path, help="tree: folder that keeps the TPC-H tables for other runs (default: none)")
     parser.add_argument("--times", type=float, help="tree: ACS gets so many times the time of a budget (default: 10)")
     options = parser.parse_args()
-    family = import_module(f"jobs.benchmarks.{options.family}")
+    family = import_module(f"jobs.benchmarks.{options.family}.main")
     sizes = family.SIZES if options.rows is None else options.rows
     more = family.scale_options(options) if hasattr(family, "scale_options") else []
-    grown = [scaled(f"jobs/benchmarks/{options.family}.py", rows, options.folder, more) for rows in sizes]
+    grown = [scaled(f"jobs/benchmarks/{options.family}/main.py", rows, options.folder, more) for rows in sizes]
     text = family.report(grown, options)
     machine = (
         f"Measured {date.today().isoformat()} on {os.cpu_count()} cores, Python {platform.python_version()}. "

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pyspark
 
-from jobs import workers
-from jobs.delta import jar_files
-from jobs.java import ensure_java
-from jobs.session import DAEMON
+from anon_spark import workers
+from anon_spark.machine.delta import jar_files
+from anon_spark.machine.java import ensure_java
+from anon_spark.spark_session import DAEMON
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS = 60

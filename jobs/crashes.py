@@ -25,18 +25,18 @@ from typing import Any
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.config import load_job
+from anon_spark.families.registry import load_job
 from anon_spark.io import publication
 from anon_spark.io.leftovers import FOLDER
 from anon_spark.io.publication import Output, output_of
 from anon_spark.io.tables import history
 from anon_spark.primitives.stores import Store, remains, user_root
+from anon_spark.runs.demo import make_samples
+from anon_spark.runs.preparation import prepare
+from anon_spark.runs.run import run
+from anon_spark.spark_session import make_session
 from jobs.cluster import SHORT_LIVED
 from jobs.markdown import table
-from jobs.session import make_session
-from pipelines.demo import JOBS, SETTINGS, make_samples
-from pipelines.preparation import prepare
-from pipelines.run import run
 
 ROWS = 600
 QUASI_IDENTIFIERS = 2  # of the demonstration's: a kill takes no other course with eight
@@ -106,13 +106,13 @@ class Bench:
 
     def job(self, family: str, name: str, page: str) -> Path:
         """The demonstration's job of a family, on fewer columns, with all its places in a folder of their own."""
-        settings = {**SETTINGS[family], "release": f"{name}/release", "page": f"{name}/{page}"}
-        job = yaml.safe_load(JOBS[family] % {"family": family, **settings})
+        job = yaml.safe_load((self.folder / "conf" / f"{family}.yaml").read_text(encoding="utf-8"))
         quasi = job["columns"].get("quasi_identifiers")
         if quasi:
             job["columns"]["quasi_identifiers"] = dict(list(quasi.items())[:QUASI_IDENTIFIERS])
-        job["output"]["runs"], job["work"] = f"./{name}/runs", f"./{name}/work"
-        file = self.folder / f"{name}.yaml"
+        job["output"] = {"table": f"../{name}/release", "runs": f"../{name}/runs", "report": f"../{name}/{page}"}
+        job["work"] = f"../{name}/work"
+        file = self.folder / "conf" / f"{name}.yaml"
         file.write_text(yaml.safe_dump(job), encoding="utf-8")
         return file
 

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from anon_spark.spark_session import make_session
 from jobs.fuzzing.outcomes import FINDING, REFUSAL, RELEASE, outcome_of
-from jobs.session import make_session
 
 LOCAL = {
     "spark.sql.shuffle.partitions": "2",

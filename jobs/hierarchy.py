@@ -1,102 +1,10 @@
-"""Build, check and show a hierarchy: `spark-submit jobs/hierarchy.py SOURCE`, or `anon-spark hierarchy SOURCE`."""
+"""Build, check and show a hierarchy: `spark-submit jobs/hierarchy.py SOURCE`."""
 
 from __future__ import annotations
 
-import argparse
-import csv
 import sys
-from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from anon_spark.config import HierarchySpec, LatticeJob, LevelsSource, load_job
-from anon_spark.config.problems import problems
-from anon_spark.config.yaml_text import parse
-from anon_spark.errors import ConfigurationError
-from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
-from anon_spark.model.hierarchy import Hierarchy, Rule
-
-INLINE = "hierarchy"  # what a hierarchy without a name is called
-
-
-def show(options: argparse.Namespace) -> int:
-    """Print each hierarchy as a tree with what a person should know of it; save it if asked to."""
-    loaded = _loaded(options)
-    if options.save is not None and len(loaded) > 1:
-        raise ConfigurationError("--save: the job has several hierarchies. Name one of them with --column.")
-    for name, found in loaded.items():
-        hierarchy = found if isinstance(found, Hierarchy) else _completed(name, found, options.values)
-        levels = ", ".join(str(hierarchy.cardinality(level)) for level in range(hierarchy.height + 1))
-        print(f"{name}: {hierarchy.leaf_count:,} values, {hierarchy.height} levels above them, labels per level: {levels}")
-        for low, high, labels in hierarchy.ambiguous_labels():
-            print(f"  look at: {labels} labels mean different values on levels {low} and {high}")
-        print(hierarchy.tree(options.lines))
-        if options.save is not None:
-            _save(hierarchy, Path(options.save))
-    return 0
-
-
-def _loaded(options: argparse.Namespace) -> dict[str, Hierarchy | Rule]:
-    source = str(options.source)
-    if source.endswith((".yaml", ".yml")):
-        return _of_job(source, options.column)
-    if options.column is not None:
-        raise ConfigurationError("--column goes with a job file only.")
-    if source.lstrip().startswith("{"):
-        return {INLINE: load_hierarchy(_spec(parse(source, INLINE), INLINE))}
-    given: dict[str, Any] = {"edges" if options.edges else "levels": source, "header": options.header}
-    given |= {"sep": options.sep} if options.sep is not None else {}
-    return {Path(source).stem: load_hierarchy(_spec(given, source))}
-
-
-def _of_job(file: str, column: str | None) -> dict[str, Hierarchy | Rule]:
-    job = load_job(file)
-    if not isinstance(job, LatticeJob):
-        raise ConfigurationError(f"{file}: a job of family {job.family} has no hierarchies of columns.")
-    specs = {name: spec for name, spec in job.columns.quasi_identifiers.items() if column in (None, name)}
-    if not specs:
-        raise ConfigurationError(f"--column: {column} is not a quasi-identifier of the job.")
-    spark = None
-    sources = [spec.source() for spec in specs.values()]
-    if any(isinstance(source, LevelsSource) and source.is_table for source in sources):
-        from jobs.session import make_session  # Spark only where a table has to be read
-
-        spark = make_session("anon-spark hierarchy")
-    return load_hierarchies(specs, spark)
-
-
-def _spec(given: object, where: str) -> HierarchySpec:
-    try:
-        return HierarchySpec.model_validate(given)
-    except ValidationError as error:
-        lines = [f"{path}: {what}".removeprefix(": ") for path, what in problems(error, HierarchySpec)]
-        raise ConfigurationError("\n".join(f"{where}: {line}" for line in lines), problems=lines) from None
-
-
-def _completed(name: str, rule: Rule, values: str | None) -> Hierarchy:
-    if values is None:
-        raise ConfigurationError(f"{name}: this rule is completed by the values of a column. Give them with --values FILE.")
-    try:
-        lines = Path(values).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"--values: {values} cannot be read. Check the path; it must be UTF-8 text.") from error
-    return rule.build(line for line in lines if line)
-
-
-def _save(found: Hierarchy, path: Path) -> None:
-    try:
-        if path.suffix == ".json":
-            found.save(path)
-        else:
-            with path.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, delimiter=";").writerows(found.rows())
-    except OSError as error:
-        raise ConfigurationError(f"--save: {path} cannot be written. Check the folder.") from error
-    print(f"saved: {path}")
-
+from anon_spark.cli import main
 
 if __name__ == "__main__":
-    from jobs.cli import main
-
     sys.exit(main(["hierarchy", *sys.argv[1:]]))

@@ -19,21 +19,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.delta import RELEASE
+from anon_spark.machine.delta import RELEASE
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".matrix"
 DEMO_ROWS = 1_000
 PART = (  # every family from the table to the release and its audit, reading and writing, a fault for every check
-    "tests/spark/test_session.py",
-    "tests/spark/test_io.py",
-    "tests/spark/test_engine.py",
-    "tests/spark/test_run.py",
-    "tests/spark/test_mst_family.py",
-    "tests/spark/test_set_valued_run.py",
-    "tests/spark/test_rt_run.py",
-    "tests/spark/test_tree_run.py",
-    "tests/audit/test_spelling.py",
+    "tests/test_session.py",
+    "tests/io/test_tables.py",
+    "tests/runs/test_engine.py",
+    "tests/runs/test_run.py",
+    "tests/families/mst/test_family.py",
+    "tests/families/set_valued/test_run.py",
+    "tests/families/relational_transaction/test_run.py",
+    "tests/families/tree/test_run.py",
+    "tests/auditing/reading/test_spelling.py",
 )
 
 
@@ -91,7 +91,7 @@ def combination(python: str, spark: str, part: Sequence[str]) -> Outcome:
         asked = subprocess.run([own, "-c", versions], capture_output=True, text=True, check=True)
         exact_python, exact_spark = asked.stdout.split()
         with tempfile.TemporaryDirectory(dir=HOME) as scratch:
-            demo = ["-m", "jobs.cli", "demo", "--dir", scratch, "--rows", str(DEMO_ROWS)]
+            demo = ["-m", "anon_spark.cli", "demo", "--dir", scratch, "--rows", str(DEMO_ROWS)]
             shown = subprocess.run([own, *demo], cwd=ROOT, env=environment(), stdout=log, stderr=log, check=False)
         tests = [str(own), "-m", "pytest", "-q", "-m", "not long", "-p", "no:cacheprovider", *part]
         done = subprocess.run(tests if part else ["true"], cwd=ROOT, env=environment(), stdout=log, stderr=log, check=False)
@@ -112,7 +112,7 @@ def made(python: str, spark: str, folder: Path, log: int) -> bool:
     steps = (
         [python, "-m", "venv", str(folder)],
         [own, "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[dev]", engine, f"delta-spark=={RELEASE}"],
-        [own, "-m", "jobs.setup"],
+        [own, "-m", "anon_spark.machine.setup"],
     )
     for step in steps:
         if subprocess.run(step, cwd=ROOT, env=environment(), stdout=log, stderr=log, check=False).returncode:

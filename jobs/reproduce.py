@@ -7,12 +7,12 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from anon_spark.spark_session import make_session
 from jobs.markdown import replace_section
-from jobs.session import make_session
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "REPRODUCTION.md"
-# modules of jobs.reproductions: reproduce(spark, data, figures), and more options if OPTIONS names some
+# packages of jobs.reproductions, each with main.py: reproduce(spark, data, figures), and more options if OPTIONS names some
 FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
 
 
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--large", type=int, help="tree: customers of one more run with default parameters (default: none)")
     parser.add_argument("--cuts", type=int, help="tree: cuts that a search may judge (default: 400)")
     options = parser.parse_args()
-    family = import_module(f"jobs.reproductions.{options.family}")
+    family = import_module(f"jobs.reproductions.{options.family}.main")
     spark = make_session("anon-spark reproduce")
     more = {name: getattr(options, name) for name in getattr(family, "OPTIONS", ())}
     text = family.reproduce(spark, options.data, HERE / "figures", **more)

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from jobs.session import make_session
+from anon_spark.spark_session import make_session
+from tests.event_log import EventLog
+from tests.published import published, published_once  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).resolve().parent.parent
 # for minutes of small queries: half the CPU of the default; room for all code, which is else thrown out and compiled again
@@ -26,35 +28,6 @@ settings.register_profile(
 settings.load_profile("anon-spark")
 
 
-class EventLog(os.PathLike[str]):
-    """The event log of the suite's session: every plan, setting and description Spark has written down so far."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder = spark, folder
-
-    @property
-    def path(self) -> Path:
-        """The one uncompressed file."""
-        (path,) = (entry for entry in self.folder.iterdir() if entry.name.startswith(("local-", "app-")))
-        return path
-
-    def __fspath__(self) -> str:
-        return str(self.path)
-
-    def mark(self) -> int:
-        """Where the log ends now; hand it to `read_text` to see only what comes after."""
-        self._drain()
-        return self.path.stat().st_size
-
-    def read_text(self, since: int = 0) -> str:
-        """Everything logged after `since`, once all events that are under way have arrived."""
-        self._drain()
-        return self.path.read_bytes()[since:].decode("utf-8", errors="replace")
-
-    def _drain(self) -> None:
-        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--adult",
@@ -62,6 +35,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("ANON_SPARK_DATA"),
         help="folder that holds adult/adult.data.gz (also: environment variable ANON_SPARK_DATA)",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a Spark session or a cluster, so that `make check` can leave it out; files without such tests go first.
+
+    These compile the kernels and keep them on disk. Otherwise every worker of Spark would compile them for itself.
+    """
+    for item in items:
+        if {"spark", "cluster"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.spark)
+    with_spark = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path in with_spark)
 
 
 @pytest.fixture(scope="session")

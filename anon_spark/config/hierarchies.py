@@ -1,4 +1,4 @@
-"""How a job file names a hierarchy. Files are not opened here; `io` does that from `HierarchySpec.source()`."""
+"""Hierarchies in a job file. Files are not opened here; `io` does that from `HierarchySpec.source()`."""
 
 from __future__ import annotations
 
@@ -171,13 +171,13 @@ class HierarchySpec(Spec):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> HierarchySpec:
-        given = [kind for kind in KINDS if getattr(self, kind) is not None]
-        if len(given) != 1:
-            found = f"has {' and '.join(given)}; keep one" if given else f"needs one of: {', '.join(KINDS)}"
-            raise ValueError(found)
+        kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(kinds) != 1:
+            message = f"has {' and '.join(kinds)}; keep one" if kinds else f"needs one of: {', '.join(KINDS)}"
+            raise ValueError(message)
         if self.format and self.levels is None:
             raise ValueError("format goes with levels only")
-        if self.model_fields_set & {"sep", "header"} and (self.format or given[0] not in ("levels", "edges")):
+        if self.model_fields_set & {"sep", "header"} and (self.format or kinds[0] not in ("levels", "edges")):
             raise ValueError("sep and header go with a text file of levels or edges only")
         return self
 
@@ -187,11 +187,11 @@ class HierarchySpec(Spec):
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
     def source(self) -> Source:
-        """What to build the hierarchy from; one type per kind, so that a reader can match on it."""
+        """The source of the hierarchy; one type per kind, so that a reader can match on it."""
         if self.levels is not None:
             return LevelsSource(self.levels, self.sep or ";", self.header, self.format)
         if self.edges is not None:
             return EdgesSource(self.edges, self.sep or ",", self.header)
-        found = self.intervals or self.mask or self.date
-        assert found is not None, "checked by _exactly_one"
-        return found
+        spec = self.intervals or self.mask or self.date
+        assert spec is not None, "checked by _exactly_one"
+        return spec

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from posixpath import splitext
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -33,17 +33,14 @@ from anon_spark.config.locations import (
     resolve_file,
     resolve_table,
 )
-from anon_spark.config.spec import ColumnName, ColumnNames, Problem, Spec, section, text, texts
-
-FamilyName = Literal["lattice", "mst", "relational_transaction", "set_valued", "tree"]
-FAMILY_NAMES: tuple[str, ...] = get_args(FamilyName)
+from anon_spark.config.spec import HASHED, ColumnName, ColumnNames, Problem, Spec, section, text, texts
 
 _PINNED_ELSEWHERE = {"versionasof", "timestampasof", "path", "readchangefeed", "readchangedata"}
 _DELTA_TIME_TRAVEL = re.compile(r"@(v\d+|\d{17})/?$")
 
 
 def _option(value: object) -> object:
-    """Spark takes texts; YAML writes true and 5."""
+    """An option as text for Spark, because YAML has true and 5."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
@@ -89,7 +86,7 @@ def _one_step(name: str) -> str:
 
 
 def _sorted(section: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Tables and keys say the same in any order."""
+    """The section sorted by key, because the order of tables and keys does not matter."""
     return dict(sorted(section.items()))
 
 
@@ -114,13 +111,23 @@ class NestedInputSpec(InputSpec):
 
 
 class RolesSpec(Spec):
-    """What columns are for, in every family; a column that is not named is not published."""
+    """Roles of columns in every family; a column that is not named is not published."""
 
     person: ColumnName | None = Field(
         default=None, description="Unit of protection: classes count distinct persons, not rows; never published.")
     identifiers: ColumnNames = Field(default=(), description="Columns that must never be published.")
     sensitive: ColumnNames = Field(default=(), description="Columns published unchanged that say something sensitive.")
     keep: ColumnNames = Field(default=(), description="Other columns published unchanged.")
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns of a release, in their order there."""
+        return (*self.sensitive, *self.keep)
+
+    @property
+    def hierarchies(self) -> Mapping[str, HierarchySpec]:
+        """The hierarchies that the columns name, in their order."""
+        return {}
 
 
 class ColumnsSpec(RolesSpec):
@@ -134,17 +141,27 @@ class ColumnsSpec(RolesSpec):
         """The columns of a release, in their order there."""
         return (*self.quasi_identifiers, *self.sensitive, *self.keep)
 
+    @property
+    def hierarchies(self) -> Mapping[str, HierarchySpec]:
+        """The hierarchies that the columns name, in their order."""
+        return self.quasi_identifiers
 
-class PrivacySpec(Spec):
-    """k-anonymity with a budget of suppressed rows."""
+
+class KSpec(Spec):
+    """k-anonymity."""
 
     k: int = Field(ge=2, description="Least number of records (persons, if columns.person is named) in a class.")
+
+
+class PrivacySpec(KSpec):
+    """k-anonymity with a budget of suppressed rows."""
+
     suppression: float = Field(
         default=0.0, ge=0, lt=1, allow_inf_nan=False,
         description="Greatest share of rows that may be left out, from 0 to below 1.")
 
     def budget(self, rows: int) -> int:
-        """How many of `rows` may be suppressed: the share as it was written, exactly, rounded down."""
+        """How many of `rows` may be suppressed: the exact share, rounded down."""
         return math.floor(Fraction(str(self.suppression)) * rows)
 
 
@@ -155,7 +172,7 @@ def _html(location: str) -> str:
 
 
 class OutputSpec(Spec):
-    """What a run writes."""
+    """The places that a run writes to."""
 
     table: TableLocation = Field(description="The release, a Delta table: catalog name, or path with a slash.")
     runs: TableLocation = Field(description="The run log, a Delta table: one row per run, also for runs that failed.")
@@ -164,13 +181,13 @@ class OutputSpec(Spec):
 
 
 class JobSpec(Spec):
-    """A job of any family. A family extends it with its own columns, privacy and section (see `lattice.LatticeJob`).
+    """A job of any family. A family extends it with its own columns, privacy and section.
 
-    Guarantee: roles of columns are disjoint, and no place that is written touches another place of the job.
+    Guarantee: roles of columns are disjoint, and written places do not overlap other places of the job.
     """
 
     anon_spark: Literal[1] = Field(description="Version of this format.")
-    family: FamilyName = Field(description="The algorithm family.")
+    family: str = Field(description="The algorithm family.")
     input: InputSpec = Field(description="The table to anonymize.")
     columns: RolesSpec = Field(description="What the columns are for; a column that is not named is not published.")
     on_unseen: Literal["error", "suppress"] = Field(
@@ -197,17 +214,25 @@ class JobSpec(Spec):
 
     @property
     def base(self) -> Path:
-        """The folder of the job file; the current one for a job that came from no file."""
+        """The folder of the job file; the current folder for a job without file."""
         return self._base or Path.cwd()
 
     @property
+    def hierarchy_specs(self) -> Mapping[str, HierarchySpec]:
+        """Every hierarchy of the job by the name of its column or node type."""
+        return self.columns.hierarchies
+
+    @property
     def fields(self) -> tuple[str, ...]:
-        """What the job reads inside nested tables, as dotted names."""
+        """The columns that the job reads inside nested tables, as dotted names."""
         return ()
 
     def content(self) -> dict[str, Any]:
-        """The whole job as plain JSON values: defaults filled in, places resolved, quasi-identifiers in their order."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        """The whole job as plain JSON values: defaults filled in, places resolved, quasi-identifiers in their order.
+
+        It is hashed, so options with papers' words hold these (see `Words`).
+        """
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=HASHED)
 
     @classmethod
     def roles(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -228,10 +253,10 @@ class JobSpec(Spec):
 
     @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
-        """What is wrong between keys. Reads the unchecked job, so that it also reports beside other faults."""
+        """Conflicts between keys. Reads the unchecked job, so that conflicts are reported together with other faults."""
         seen: dict[str, str] = {}
         for role, name in cls.roles(raw):
-            earlier = seen.setdefault(name.lower(), role)   # Spark resolves names without regard to case
+            earlier = seen.setdefault(name.lower(), role)   # Spark ignores the case of names
             if earlier != role:
                 yield f"columns.{role}", f"column {name} is in {earlier} already; a column has one role"
         for role in dict.fromkeys(role for role, _ in cls.roles(raw)):
@@ -239,7 +264,7 @@ class JobSpec(Spec):
             for name in dict.fromkeys(name for name in names if names.count(name) > 1):
                 yield f"columns.{role}", f"column {name} is named twice"
         if not cls.nests and "nest" in section(raw, "input"):
-            yield "input.nest", "goes with family: tree only, whose records are nested; join the tables into one first"
+            yield "input.nest", "goes with a family of nested records only; join the tables into one first"
         for name, why in cls.unlimited.items():
             if section(raw, "limits").get(name) is not None:
                 yield f"limits.{name}", f"{why}; remove it"
@@ -247,17 +272,24 @@ class JobSpec(Spec):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        found = list(self.conflicts(self.model_dump(by_alias=True), self._base))
-        if found:
-            lines = "\n".join(f"{path}: {what}" for path, what in found)
+        faults = list(self.conflicts(self.model_dump(by_alias=True), self._base))
+        if faults:
+            lines = "\n".join(f"{path}: {what}" for path, what in faults)
             raise PydanticCustomError("conflict", "{lines}", {"lines": lines})
         return self
+
+
+class QuasiIdentifierJob(JobSpec):
+    """A job of a family whose tables have quasi-identifiers with hierarchies, and nothing else to generalize."""
+
+    columns: ColumnsSpec = Field(description="What the columns are for; a column that is not named is not published.")
+    privacy: KSpec = Field(description="What the release guarantees; the audit checks exactly this.")
 
 
 def _touching(
     raw: Mapping[str, Any], base: Path | None, hierarchies: Iterable[tuple[str, object]]
 ) -> Iterator[Problem]:
-    """Places of an unchecked job that are the same or one inside the other."""
+    """Places of an unchecked job that are equal or contain each other."""
     here = base or Path.cwd()
     written = [(f"output.{key}", resolve_table(place, here))
                for key in ("table", "runs") if (place := text(raw, "output", key))]
@@ -280,9 +312,9 @@ def _touching(
                 yield key, "contains the job file; choose a place apart from it"
 
 
-def _read_tables(given: Mapping[str, Any], where: str) -> Iterator[Problem]:
+def _read_tables(raw: Mapping[str, Any], where: str) -> Iterator[Problem]:
     """(key, place) of the input and of the tables nested into it, of an unchecked job."""
-    if place := text(given, "table"):
+    if place := text(raw, "table"):
         yield f"{where}.table", place
-    for name, below in section(given, "nest").items():
+    for name, below in section(raw, "nest").items():
         yield from _read_tables(section(below), f"{where}.nest.{name}")

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from anon_spark.config.spec import words_of
+
 _WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "true | false"}
 ANY = "<column>"
 """Stands in a path for the name of a column."""
@@ -17,7 +19,7 @@ ANY = "<column>"
 
 @dataclass(frozen=True)
 class Key:
-    """One key: where it stands, what it holds, what it is for."""
+    """One key: its path, type, default and meaning."""
 
     path: str
     kind: str
@@ -32,9 +34,18 @@ def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[Key]:
     """The keys of a specification and of all below it, in the order they are written."""
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
-        yield Key(path, _kind(field.annotation), _default(field), field.description or "")
+        yield Key(path, _words(field) or _kind(field.annotation), _default(field), field.description or "")
         for below, step in _models(field.annotation):
             yield from keys_of(below, f"{path}.{step}")
+
+
+def _words(field: FieldInfo) -> str:
+    """The words of an option with the papers' words beside them; nothing for other options."""
+    words = words_of(field)
+    if words is None:
+        return ""
+    plain = [str(word) for word in get_args(_plain(field.annotation))]
+    return " | ".join(word if (paper := words.paper(word)) == word else f"{word} (or {paper})" for word in plain)
 
 
 def _default(field: FieldInfo) -> str:
@@ -46,12 +57,12 @@ def _default(field: FieldInfo) -> str:
 
 
 def _plain(annotation: Any) -> Any:
-    """Without Annotated and without None, which only say how a value is checked and that it may be absent."""
+    """The annotation without Annotated (how a value is checked) and without None (it may be absent)."""
     if get_origin(annotation) is Annotated:
         return _plain(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        some = [part for part in get_args(annotation) if part is not type(None)]
-        return _plain(some[0]) if len(some) == 1 else tuple(_plain(part) for part in some)
+        parts = [part for part in get_args(annotation) if part is not type(None)]
+        return _plain(parts[0]) if len(parts) == 1 else tuple(_plain(part) for part in parts)
     return annotation
 
 

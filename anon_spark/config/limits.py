@@ -1,4 +1,4 @@
-"""Limits of a job: what may be found in a release that passed every check, and still be published."""
+"""Limits of a job: the largest findings with which a release that passed every check is still published."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anon_spark.config.spec import Spec
 
 
 class LimitsSpec(Spec):
-    """Shares from 0 to 1; more than one of them allows is a refusal, and nothing is published."""
+    """Limits as shares from 0 to 1; if a release exceeds one, nothing is published."""
 
     unique: float | None = Field(
         default=None, ge=0, le=1, allow_inf_nan=False,

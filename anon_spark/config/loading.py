@@ -1,4 +1,4 @@
-"""From a YAML file and `--set` overrides to a frozen job, or to one error that names every fault."""
+"""Loading of a job: a YAML file and `--set` overrides become a frozen job, or one error that names every fault."""
 
 from __future__ import annotations
 
@@ -11,27 +11,16 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from anon_spark.config.job import FAMILY_NAMES, JobSpec
+from anon_spark.config.job import JobSpec
 from anon_spark.config.keys import ANY, keys_of
-from anon_spark.config.lattice import LatticeJob
 from anon_spark.config.locations import one_spelling
-from anon_spark.config.mst import MstJob
 from anon_spark.config.problems import problems
-from anon_spark.config.relational_transaction import RelationalTransactionJob
-from anon_spark.config.set_valued import SetValuedJob
 from anon_spark.config.spec import Problem
-from anon_spark.config.tree import TreeJob
 from anon_spark.config.yaml_text import parse
 from anon_spark.errors import ConfigurationError, did_you_mean
 
-FAMILIES: Mapping[str, type[JobSpec]] = {
-    "lattice": LatticeJob,
-    "mst": MstJob,
-    "relational_transaction": RelationalTransactionJob,
-    "set_valued": SetValuedJob,
-    "tree": TreeJob,
-}
-"""The families of this version: a new one is a module with its job and a line here."""
+Families = Mapping[str, type[JobSpec]]
+"""The jobs of all families by name; whoever knows the families hands them over."""
 
 PLACES = frozenset({"table", "runs", "report", "work", "levels", "edges"})
 """Keys whose values are places."""
@@ -40,7 +29,7 @@ _REPEATED = {"children": f"columns.tree.{ANY}.", "nest": f"input.nest.{ANY}."}
 """Sections that hold sections of their own kind, and where the keys of the outermost are listed."""
 
 
-def load_job(path: str | Path, overrides: Sequence[str] = ()) -> JobSpec:
+def load_job(families: Families, path: str | Path, overrides: Sequence[str] = ()) -> JobSpec:
     """Read a job file; an override is `dotted.key=YAML value` and wins over the file.
 
     Guarantee: the job is valid by itself and its places are absolute. Every fault is in one ConfigurationError, one per
@@ -62,51 +51,53 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> JobSpec:
         raise ConfigurationError(f"{file.name}: is empty; see conf/ for an example of a job")
     if not isinstance(raw, Mapping):
         raise ConfigurationError(f"{file.name}: should be a section of keys, starting with anon_spark: 1")
-    return parse_job(_overridden(raw, overrides), Path(os.path.abspath(file)).parent)
+    return parse_job(families, _overridden(raw, overrides), Path(os.path.abspath(file)).parent)
 
 
-def parse_job(raw: Mapping[str, Any], base: Path) -> JobSpec:
+def parse_job(families: Families, raw: Mapping[str, Any], base: Path) -> JobSpec:
     """A job from plain values, its relative places under `base`; faults as in `load_job`."""
-    found: list[Problem] = []
+    faults: list[Problem] = []
     version = raw.get("anon_spark")
     if version is not None and (isinstance(version, bool) or version != 1):
-        _refuse([("anon_spark", "should be 1, the version of this format")])   # other keys may mean other things
+        _refuse([("anon_spark", "should be 1, the version of this format")])   # in another version keys may have other meanings
     family = raw.get("family")
-    if isinstance(family, str) and family in FAMILY_NAMES and family not in FAMILIES:
-        _refuse([("", f"family {family} is not in this version; available: {', '.join(FAMILIES)}")])
-    if not isinstance(family, str) or family not in FAMILIES:
-        hint = did_you_mean(family, FAMILY_NAMES) if isinstance(family, str) else ""
+    if not isinstance(family, str) or family not in families:
+        hint = did_you_mean(family, list(families)) if isinstance(family, str) else ""
         what = "is required" if family is None else "unknown family"
-        found.append(("family", f"{what}; available: {', '.join(FAMILIES)}.{hint}"))
-        family = next(iter(FAMILIES))   # so that the faults of the rest are seen as well
-    model = FAMILIES[family]
+        faults.append(("family", f"{what}; available: {', '.join(families)}.{hint}"))
+        family = next(iter(families))   # so that faults of the other keys are reported as well
+    model = families[family]
     try:
         job = model.model_validate({**raw, "family": family}, context={"base": base})
     except ValidationError as error:
         between = list(model.conflicts(raw, base))
-        told = {path for path, _ in between}   # what is said between keys also says why a key is not one here
-        wrong = [one for one in problems(error, model) if one[0] not in told or not one[1].startswith(_UNKNOWN)]
-        found += [(path, what + _nearest_repeated(path, model) if what == _UNKNOWN else what) for path, what in wrong]
-        _refuse([*found, *between])
-    if found:
-        _refuse(found)
+        explained = {path for path, _ in between}   # a conflict between keys also explains why a key is unknown here
+        wrong = [
+            (path, what)
+            for path, what in problems(error, model)
+            if path not in explained or not what.startswith(_UNKNOWN)
+        ]
+        faults += [(path, what + _nearest_repeated(path, model) if what == _UNKNOWN else what) for path, what in wrong]
+        _refuse([*faults, *between])
+    if faults:
+        _refuse(faults)
     return job
 
 
-def known_keys(family: str | None = None) -> dict[str, str]:
+def known_keys(families: Families, family: str | None = None) -> dict[str, str]:
     """Every key of a job file (of one family, or of all), with its type, default and meaning.
 
-    Of a key that several families share, the first family's.
+    A key that several families share is described as in the first of them.
     """
-    models = [FAMILIES[family]] if family else FAMILIES.values()
-    found: dict[str, str] = {}
+    models = [families[family]] if family else families.values()
+    described: dict[str, str] = {}
     for key in (key for model in models for key in keys_of(model)):
-        found.setdefault(key.path, str(key))
-    return found
+        described.setdefault(key.path, str(key))
+    return described
 
 
 def config_hash(job: JobSpec) -> str:
-    """SHA-256 of what a job says: defaults and places filled in, comments and order of keys aside.
+    """SHA-256 of a job's content: with defaults and resolved places, without comments and order of keys.
 
     The order of quasi-identifiers counts, since nodes are written in it. A latest input version is not resolved here.
     """
@@ -115,7 +106,7 @@ def config_hash(job: JobSpec) -> str:
 
 
 def _spelled_once(content: Any) -> Any:
-    """A job's content with its places in one spelling, however they were written."""
+    """A job's content with every place in its canonical spelling."""
     if isinstance(content, Mapping):
         return {
             key: one_spelling(value) if key in PLACES and isinstance(value, str) else _spelled_once(value)
@@ -124,13 +115,13 @@ def _spelled_once(content: Any) -> Any:
     return [_spelled_once(value) for value in content] if isinstance(content, list) else content
 
 
-def _refuse(found: Sequence[Problem]) -> NoReturn:
-    lines = list(dict.fromkeys(" ".join(f"{path}: {what}".lstrip(": ").splitlines()) for path, what in found))
+def _refuse(faults: Sequence[Problem]) -> NoReturn:
+    lines = list(dict.fromkeys(" ".join(f"{path}: {what}".lstrip(": ").splitlines()) for path, what in faults))
     raise ConfigurationError("\n".join(lines), problems=lines)
 
 
 def _nearest_repeated(path: str, model: type[JobSpec]) -> str:
-    """What was probably meant by an unknown key deep inside sections of one kind, whose keys are listed once."""
+    """The key probably meant by an unknown key deep inside repeated sections, whose keys are listed once."""
     for step, listed in _REPEATED.items():
         _, inside, rest = path.rpartition(f".{step}.")
         parent, _, name = rest.partition(".")[2].rpartition(".")

@@ -1,7 +1,7 @@
-"""Where tables and files are: relative to the job file, and never one on top of another.
+"""Locations of tables and files: relative to the job file, and never overlapping.
 
-Names only: nothing is opened. A catalog table whose files lie under some path is known to the catalog alone, so the
-pipeline has to compare locations once more after it resolved the names.
+Only names are compared, nothing is opened. Only the catalog knows the path of a catalog table, so the pipeline compares
+locations once more after it resolved the names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from anon_spark.config.spec import Problem, Text
 _URI = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*)(/.*)?|(/.*))$")
 _GLOB = re.compile(r"[*?\[{]")
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
-_POSSIBLE_DEFAULTS = {"hdfs", "viewfs", "dbfs"}   # what a path without scheme may mean on a cluster
+_POSSIBLE_DEFAULTS = {"hdfs", "viewfs", "dbfs"}   # possible schemes of a path without scheme on a cluster
 
 
 def is_uri(location: str) -> bool:
@@ -48,7 +48,7 @@ def resolve_table(table: str, base: Path) -> str:
 
 
 def one_spelling(location: str) -> str:
-    """A location as it is written when two spellings of one place must be equal: file:/data//x/ is /data/x."""
+    """The canonical spelling of a location: file:/data//x/ is /data/x."""
     uri = _URI.match(location)
     if uri is None:
         return posixpath.normpath(location) if is_path(location) else location
@@ -69,7 +69,7 @@ def _file(location: str, info: ValidationInfo) -> str:
 
 
 def checked_table(table: str, info: ValidationInfo) -> str:
-    """A table name or path as it stands in a job, made absolute; SQL spellings of a path are refused."""
+    """A table name or path of a job, made absolute; SQL spellings of a path are refused."""
     if is_path(table) and "`" in table:
         raise ValueError("write the path alone, without format and quotes")
     base = base_of(info)
@@ -123,28 +123,28 @@ def _places(location: str) -> Iterator[_Place]:
     paths = {posixpath.normpath("/" + path.lstrip("/"))}
     if scheme in ("", "file"):
         paths |= {os.path.abspath(path), os.path.realpath(path)}
-    for one in sorted(paths):
-        yield _Place(scheme, authority, PurePosixPath(one).parts)
+    for spelling in sorted(paths):
+        yield _Place(scheme, authority, PurePosixPath(spelling).parts)
 
 
 def relation(location: str, other: str) -> Relation | None:
-    """How two resolved locations touch, or None when they are apart."""
+    """How two resolved locations overlap, or None if they do not."""
     for here, there in product(list(_places(location)), list(_places(other))):
-        if found := here.relation(there):
-            return found
+        if touch := here.relation(there):
+            return touch
     return None
 
 
 def collisions(written: Iterable[Problem], read: Iterable[Problem]) -> Iterator[Problem]:
-    """One problem for every two places that touch, given as (key, resolved location).
+    """One problem for every two places that overlap, given as (key, resolved location).
 
-    Guarantee: nothing that is written can replace what is read, or something else that is written.
+    Guarantee: a written place cannot replace a read place or another written place.
     """
     written = list(written)
     pairs = [*product(written, list(read)), *((later, earlier) for earlier, later in combinations(written, 2))]
     seen = set()
     for (key, location), (other_key, other) in pairs:
-        found = relation(location, other) if key != other_key else None
-        if found and (key, other_key) not in seen:
+        touch = relation(location, other) if key != other_key else None
+        if touch and (key, other_key) not in seen:
             seen.add((key, other_key))
-            yield key, f"{found} {other_key}; choose a place apart from it"
+            yield key, f"{touch} {other_key}; choose a place apart from it"

@@ -1,4 +1,4 @@
-"""From what pydantic found to lines a user can act on: where, what, what next; never a value of the file."""
+"""Validation errors as messages for users: where, what, what next; never a value of the file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXTS = {
 
 
 def problems(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
-    """What a validation found, except conflicts between keys, which are found apart."""
+    """The problems of a validation, except conflicts between keys, which are checked separately."""
     for detail in error.errors(include_url=False):
         if detail["type"] == "extra_forbidden":
             yield dotted(detail["loc"]), f"unknown key.{_nearest(detail['loc'], model)}"

@@ -1,12 +1,24 @@
-"""What every specification shares: frozen, no unknown keys, a null means "not given"."""
+"""Base of all specifications: frozen, no unknown keys, a null means "not given"."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    SerializationInfo,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
 
 from anon_spark.columns import PREFIX, is_reserved
 
@@ -25,11 +37,52 @@ class Spec(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, data: Any) -> Any:
-        """`work:` with nothing behind it means the default, or "is required" where there is none."""
+        """Drop null values: `work:` without a value means the default, or "is required" if there is none."""
         if not isinstance(data, Mapping):
             return data
         known = {field.alias or name for name, field in cls.model_fields.items()}
         return {key: value for key, value in data.items() if value is not None or key not in known}
+
+
+HASHED = {"words": "papers"}
+"""Context of a dump that is hashed: it holds the papers' words."""
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The papers' words for the values of an option, as aliases: `Words({"rum": "relational"})` reads rum as relational.
+
+    Guarantee: a parsed job holds the plain word. A dump in the context HASHED holds the paper's word, as in older versions,
+    so that a renamed value does not cause a new release.
+    """
+
+    plain_by_paper: Mapping[str, str]
+
+    def plain(self, word: object) -> object:
+        """The plain word for a paper's word; other values unchanged."""
+        return self.plain_by_paper.get(word, word) if isinstance(word, str) else word
+
+    def paper(self, word: object) -> object:
+        """The paper's word for a plain word, for the hash; other values unchanged."""
+        return next((paper for paper, plain in self.plain_by_paper.items() if plain == word), word)
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        written = core_schema.plain_serializer_function_ser_schema(self._written, info_arg=True)
+        return core_schema.no_info_before_validator_function(self.plain, handler(source), serialization=written)
+
+    def _written(self, word: object, info: SerializationInfo) -> object:
+        return self.paper(word) if info.context is HASHED else word
+
+
+def words_of(field: FieldInfo) -> Words | None:
+    """The papers' words of an option, or None."""
+    return next((entry for entry in field.metadata if isinstance(entry, Words)), None)
+
+
+def in_plain_words(section: Mapping[str, Any], spec: type[BaseModel]) -> dict[str, Any]:
+    """A section of an unchecked job with the papers' words replaced by plain ones."""
+    words = {name: words_of(field) for name, field in spec.model_fields.items()}
+    return {key: value if (known := words.get(key)) is None else known.plain(value) for key, value in section.items()}
 
 
 def _has_control(value: str) -> bool:

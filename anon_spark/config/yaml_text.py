@@ -14,7 +14,7 @@ _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which alone would let the last of two equal keys win."""
+    """The safe loader, which also refuses equal keys."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -27,7 +27,7 @@ class _Loader(yaml.SafeLoader):
             line = key.start_mark.line + 1
             if key.tag == _MERGE:
                 continue
-            if key.value == "on":   # YAML 1.1 takes it for true; here it is what tables are joined by
+            if key.value == "on":   # YAML 1.1 reads it as true; here it is the key for joins of tables
                 key.tag = _TEXT
             if key.tag != _TEXT:
                 self.faults.append(f"line {line}: a key should be text; put it in quotes")
@@ -46,13 +46,13 @@ _Loader.add_implicit_resolver(
 def parse(content: str, where: str) -> Any:
     """The values of a YAML text.
 
-    Guarantee: one ConfigurationError for whatever is wrong, with line numbers and without the lines themselves.
+    Guarantee: every fault raises ConfigurationError with line numbers, without the lines themselves.
     """
     loader = None
     try:
         loader = _Loader(content)
         value = loader.get_single_data()
-        json.dumps(value, default=lambda _: None, skipkeys=True)   # an anchor that holds itself raises here
+        json.dumps(value, default=lambda _: None, skipkeys=True)   # an anchor that contains itself raises here
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

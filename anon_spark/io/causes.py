@@ -1,7 +1,7 @@
 """Known causes of failures that Spark, Delta and the file system report, as messages that say what to do.
 
-Only the kind of an error is looked at; its text may hold values of records and is never repeated. An error of our own that a
-task raised keeps its text, which holds none.
+Only the kind of an error is used. Its text may hold values of records and is never repeated. Errors of this package that a
+task raised keep their text, which holds no values.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def is_first_commit(error: BaseException) -> bool:
-    """Whether a table could not begin because its folder is not empty: as it is a moment before somebody else's first commit."""
+    """Whether a table was not created because its folder is not empty: another writer may be about to commit first."""
     return _says(error, _FIRST)
 
 
 def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError | None:
-    """The error to raise instead, where the cause is known; None where it is not. Holds no text of others."""
+    """The error to raise instead; None where the cause is unknown. It repeats no text of the original error."""
     if isinstance(error, AnonSparkError):
         return None
     ours = _of_a_task(error)
@@ -87,12 +87,12 @@ def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError
 
 
 def _of_a_task(error: BaseException) -> AnonSparkError | None:
-    """The error of our own that a task raised, which Spark hands over as text."""
+    """The error of this package that a task raised; Spark passes it on as text."""
     for text in _texts(error):
-        found = _OURS.search(text)
-        kind = getattr(errors, found[1], None) if found else None
-        if found and isinstance(kind, type) and issubclass(kind, AnonSparkError):
-            return kind(found[2])
+        match = _OURS.search(text)
+        kind = getattr(errors, match[1], None) if match else None
+        if match and isinstance(kind, type) and issubclass(kind, AnonSparkError):
+            return kind(match[2])
     return None
 
 
@@ -101,7 +101,7 @@ def _says(error: BaseException, pattern: re.Pattern[str]) -> bool:
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """Kind, condition and text of an error and of those behind it, to be matched only."""
+    """Kind, condition and text of an error and of its causes; for matching only."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

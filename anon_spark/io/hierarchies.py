@@ -20,16 +20,16 @@ MOST_LEAVES = 1_000_000
 def load_hierarchies(
     specs: Mapping[str, HierarchySpec], spark: SparkSession | None, where: str = "columns.quasi_identifiers"
 ) -> dict[str, Hierarchy | Rule]:
-    """The hierarchy of every column (of every class, `where` says); a fault names it. Cost: the files are read on the driver."""
-    found: dict[str, Hierarchy | Rule] = {}
+    """The hierarchy of every column or node type (`where` says); a fault names it. Cost: the files are read on the driver."""
+    hierarchies: dict[str, Hierarchy | Rule] = {}
     for name, spec in specs.items():
         try:
-            found[name] = load_hierarchy(spec, spark)
+            hierarchies[name] = load_hierarchy(spec, spark)
         except HierarchyError as error:
             raise HierarchyError(f"{where}.{name}: {error}", **error.facts) from error
         except ConfigurationError as error:
             raise ConfigurationError(f"{where}.{name}: {error}", **error.facts) from error
-    return found
+    return hierarchies
 
 
 def load_hierarchy(spec: HierarchySpec, spark: SparkSession | None = None) -> Hierarchy | Rule:

@@ -1,8 +1,7 @@
-"""What a publication that did not end leaves in the folder of a release: files that no commit names.
+"""Files of an interrupted publication: in the folder of a release, named by no commit.
 
-While a run publishes, a note in the folder says who is at it and which files were there before. Whoever comes next and
-finds the note of a dead run removes what that run wrote without committing it: a second draw of the same records must not
-lie about.
+While a run publishes, a note in the folder says which process publishes and which files were there before. The next run that
+finds the note of a dead run removes its uncommitted files: a second draw of the same records must not remain.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _STATE = re.compile(r"\d{20}\.(json|checkpoint.*)|_last_checkpoint")
 
 @dataclass(frozen=True)
 class Note:
-    """A publication that began: who is at it, which run, on which version, what was there, and what it will publish."""
+    """A publication that began: its process, run, version and files before, and the digest of what it publishes."""
 
     folder: Store
     owner: Owner
@@ -45,11 +44,11 @@ class Note:
 
     @property
     def is_dead(self) -> bool:
-        """Whether nobody is at it any more."""
+        """Whether the publication ended or its process is gone."""
         return self.ended or self.owner.is_gone
 
     def write(self) -> None:
-        said = {
+        fields = {
             "owner": self.owner.text(),
             "run_id": self.run_id,
             "latest": self.latest,
@@ -60,24 +59,24 @@ class Note:
         for attempt in range(ATTEMPTS):
             try:
                 self.folder.filesystem.create_dir(self.folder.below(FOLDER).path, recursive=True)
-                self.place.replace(json.dumps(said))
+                self.place.replace(json.dumps(fields))
                 return
             except FileNotFoundError:  # somebody else has just removed the empty folder, or the draft
                 if attempt == ATTEMPTS - 1:
                     raise
 
     def remove(self) -> None:
-        """Take the note away, with the folder of notes if it was the last."""
+        """Remove the note, and the folder of notes if it was the last."""
         self.place.remove()
         clear_notes(self.folder)
 
     def end(self) -> None:
-        """Say that the publication is over, though it failed: files that it wrote may be removed."""
+        """Mark the publication as ended without success: files that it wrote may be removed."""
         replace(self, ended=True).write()
 
 
 def folder_of(location: str | None) -> Store | None:
-    """The folder of a table, where it can be managed from here."""
+    """The folder of a table; None where it cannot be managed from here."""
     if location is None:
         return None
     try:
@@ -87,7 +86,7 @@ def folder_of(location: str | None) -> Store | None:
 
 
 def note_publication(location: str | None, run_id: str, latest: int | None, content: str) -> Note | None:
-    """Say in the folder of the release that a publication begins; None where the folder cannot be managed from here."""
+    """Write the note that a publication begins; None where the folder cannot be managed from here."""
     folder = folder_of(location)
     if folder is None:
         return None
@@ -98,35 +97,41 @@ def note_publication(location: str | None, run_id: str, latest: int | None, cont
 
 
 def notes_in(folder: Store | None) -> list[Note]:
-    """Publications that began in a folder and have not ended, of live runs too."""
+    """The notes in a folder: publications that began there and are not settled, also of live runs."""
     if folder is None:
         return []
     try:
         names = folder.below(FOLDER).names()
     except (OSError, pa.ArrowException):
         return []
-    found = (_note(folder, name) for name in names if name.endswith(".json"))
-    return [note for note in found if note is not None]
+    notes = (_note(folder, name) for name in names if name.endswith(".json"))
+    return [note for note in notes if note is not None]
 
 
 def _note(folder: Store, name: str) -> Note | None:
     try:
-        said = json.loads(folder.below(FOLDER).below(name).read() or "")
-        owner = Owner.from_text(said["owner"])
+        fields = json.loads(folder.below(FOLDER).below(name).read() or "")
+        owner = Owner.from_text(fields["owner"])
         if owner is None:
             return None
         return Note(
-            folder, owner, str(said["run_id"]), said["latest"], tuple(said["before"]), str(said["content"]), bool(said["ended"])
+            folder,
+            owner,
+            str(fields["run_id"]),
+            fields["latest"],
+            tuple(fields["before"]),
+            str(fields["content"]),
+            bool(fields["ended"]),
         )
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def sweep_uncommitted(note: Note) -> int:
-    """Remove the data files that a dead publication wrote and no commit names; how many. Others at work there: none.
+    """Remove the uncommitted data files of a dead publication; returns how many. While others publish there: none.
 
-    Guarantee: a file stays that was there before, that any commit since names, or that is no data file of Delta. Where the
-    log no longer tells all commits since, every file stays.
+    Guarantee: a file stays that was there before, that a later commit names, or that is no data file of Delta. Where the
+    log no longer has all later commits, every file stays.
     """
     if any(not other.is_dead for other in notes_in(note.folder)) or not _tells_all_since(note.folder, note.latest):
         return 0
@@ -139,7 +144,7 @@ def sweep_uncommitted(note: Note) -> int:
 
 
 def is_free(folder: Store) -> bool:
-    """Whether a folder holds nothing but what a dead publication of ours, or a table that never began, left.
+    """Whether a folder holds only remains of a dead publication of ours, or of a table that was never created.
 
     Raises ConfigurationError where another run is publishing there now.
     """
@@ -153,14 +158,14 @@ def is_free(folder: Store) -> bool:
         raise ConfigurationError(
             f"output.table: another run ({busy[0].owner}) is publishing to {folder.path} now. Wait until it has ended.{unsure}"
         )
-    names.discard(FOLDER)  # a note that was never written whole, too: files come after it
+    names.discard(FOLDER)  # also a note that was not written completely: data files come after it
     if notes:
         names = {name for name in names if not _DATA_FILE.fullmatch(name)}
     return not names
 
 
 def clear_notes(folder: Store | None) -> None:
-    """Remove what a crash while a note was written leaves, and the folder of notes once it is empty; readable notes stay."""
+    """Remove unreadable notes, which a crash left, and the folder of notes if it is empty."""
     if folder is None:
         return
     place = folder.below(FOLDER)
@@ -171,8 +176,8 @@ def clear_notes(folder: Store | None) -> None:
 
 
 def _tells_all_since(folder: Store, latest: int | None) -> bool:
-    """Whether every commit after a version is still in the log as such; Delta removes old ones behind a checkpoint."""
-    numbers = sorted(int(found[1]) for found in map(_COMMIT.fullmatch, folder.below(LOG).names()) if found is not None)
+    """Whether the log still has every commit after a version; Delta removes old ones behind a checkpoint."""
+    numbers = sorted(int(match[1]) for match in map(_COMMIT.fullmatch, folder.below(LOG).names()) if match is not None)
     first = 0 if latest is None else latest + 1
     since = [number for number in numbers if number >= first]
     reaches_back = bool(since) or (numbers[-1] == latest if numbers else latest is None)
@@ -180,7 +185,7 @@ def _tells_all_since(folder: Store, latest: int | None) -> bool:
 
 
 def _named_since(folder: Store, latest: int | None) -> Iterator[str]:
-    """Data files that commits after a version name."""
+    """The data files that commits after a version name."""
     for name in folder.below(LOG).names():
         commit = _COMMIT.fullmatch(name)
         if commit is None or (latest is not None and int(commit[1]) <= latest):

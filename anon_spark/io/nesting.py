@@ -1,4 +1,4 @@
-"""Several tables as one of nested records: the rows of one become elements of an array in the rows of another."""
+"""Nesting of tables: the rows of one become elements of an array in the rows of another."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Nesting = TypeVar("Nesting", NestedInputSpec, NestSpec)
 
 
 def read_input(spark: SparkSession, spec: InputSpec, fields: Sequence[str]) -> Snapshot:
-    """The input at its pinned version; where the job nests tables into it, all of them at theirs.
+    """The input table at its pinned version, with its nested tables at theirs.
 
-    fields: what the job reads, as dotted names; of a nested table nothing else is read, but its keys.
-    Guarantee: a single table is what `read_snapshot` gives. Of nested ones the id holds the ids and versions of all, and
-    there is a version only if all have one. Arrays are sorted, so they do not depend on the order of rows. No column has
+    fields: what the job reads, as dotted names; of a nested table only these and its keys are read.
+    Guarantee: a single table is what `read_snapshot` returns. With nested tables the id holds the ids and versions of all,
+    and there is a version only if all have one. Arrays are sorted, so they do not depend on the order of rows. No column has
     metadata: what curators wrote there is not for readers of a release.
     Cost: metadata only; reading the frame shuffles every nested table and the table above it once.
     """
@@ -44,7 +44,7 @@ def read_input(spark: SparkSession, spec: InputSpec, fields: Sequence[str]) -> S
     versioned = all(part.version is not None for part in parts.values())
     return Snapshot(
         frame=frame,
-        table=_told(parts, versioned),
+        table=_table_names(parts, versioned),
         version=outermost.version if versioned else None,
         table_id=json.dumps(origins, separators=(",", ":")),
         location=outermost.location,
@@ -52,27 +52,27 @@ def read_input(spark: SparkSession, spec: InputSpec, fields: Sequence[str]) -> S
     )
 
 
-def as_published(spec: InputSpec, said: Mapping[str, Any]) -> InputSpec:
+def as_published(spec: InputSpec, metadata: Mapping[str, Any]) -> InputSpec:
     """The input at the versions that the commit of a release names, for an audit.
 
     Raises ConfigurationError where the release was made of other tables than the job names.
     """
     if not isinstance(spec, NestedInputSpec) or not spec.nest:
-        return spec.model_copy(update={"version": said.get("input_version")})
-    versions = _versions(said.get("input_id"))
+        return spec.model_copy(update={"version": metadata.get("input_version")})
+    versions = _versions(metadata.get("input_id"))
     pinned = _at(spec, "input", versions)
     if versions:
-        raise ConfigurationError("input.nest: the release that stands was made of more tables than the job names.")
+        raise ConfigurationError("input.nest: the current release was made of more tables than the job names.")
     return pinned
 
 
 def nesting_notes(source: Snapshot, spec: InputSpec) -> list[str]:
-    """Rows of nested tables that are left out because no row has their key, and keys that several rows have.
+    """Messages on nested rows that are left out because no row above has their key, and on keys that several rows have.
 
     Counts only. Cost: one job per nested table, with one shuffle of its keys and one of those above; none without nesting.
     """
     nest = spec.nest if isinstance(spec, NestedInputSpec) else {}
-    return [note for key, one, above in _pairs(nest, "input") for note in _notes(source.parts, key, one, above)]
+    return [note for key, nested, above in _pairs(nest, "input") for note in _notes(source.parts, key, nested, above)]
 
 
 def with_elements(
@@ -125,7 +125,7 @@ def _nested(
 def _refuse(
     above: DataFrame, below: DataFrame, name: str, on: Mapping[str, str], columns: Sequence[str], key: str
 ) -> None:
-    """What cannot be joined or sorted. The types of keys must agree: a text that Spark reads as a number may fail late."""
+    """Refuse what cannot be joined or sorted. Types of keys must agree: a text that Spark reads as a number may fail late."""
     if name.lower() in map(str.lower, above.columns):
         raise ConfigurationError(f"{key}: the table above has a column {name} already. Choose another name.")
     for frame, names, what in ((above, [*on], f"{key}.on"), (below, [*on.values()], f"{key}.on"), (below, columns, key)):
@@ -136,8 +136,9 @@ def _refuse(
     for mine, theirs in on.items():
         kinds = (above.schema[mine].dataType, below.schema[theirs].dataType)
         if kinds[0] != kinds[1] and not all(isinstance(kind, (IntegralType, DecimalType)) for kind in kinds):
-            told = " and ".join(f"{column} is {kind.simpleString()}" for column, kind in zip((mine, theirs), kinds, strict=True))
-            raise ConfigurationError(f"{key}.on: {told}. Give keys of one type.")
+            named = zip((mine, theirs), kinds, strict=True)
+            types = " and ".join(f"{column} is {kind.simpleString()}" for column, kind in named)
+            raise ConfigurationError(f"{key}.on: {types}. Give keys of one type.")
     for column in columns:
         if _without_order(below.schema[column].dataType):
             raise ConfigurationError(f"{key}: column {column} holds a map or variant, which cannot be nested.")
@@ -151,14 +152,14 @@ def _without_order(kind: DataType) -> bool:
     return isinstance(kind, (MapType, VariantType))
 
 
-def _told(parts: Mapping[str, Snapshot], versioned: bool) -> str:
-    """The tables for people; the version of the outermost is told apart if there is one of the whole."""
+def _table_names(parts: Mapping[str, Snapshot], versioned: bool) -> str:
+    """The tables as text for people; the outermost version is left out where the whole has one."""
     outermost, *others = (
         part.table if part.version is None or (versioned and key == "input") else f"{part.table} at version {part.version}"
         for key, part in parts.items()
     )
     arrays = (key.removeprefix("input.nest.").replace(".nest.", ".") for key in list(parts)[1:])
-    return f"{outermost} ({'; '.join(f'{array}: {told}' for array, told in zip(arrays, others, strict=True))})"
+    return f"{outermost} ({'; '.join(f'{array}: {table}' for array, table in zip(arrays, others, strict=True))})"
 
 
 # -- versions of a release --------------------------------------------------------------------------------------------
@@ -172,15 +173,15 @@ def _versions(origins: object) -> dict[str, int | None]:
 
 
 def _at(spec: Nesting, key: str, versions: dict[str, int | None]) -> Nesting:
-    """The table and those below it at their versions, which are taken out of `versions`."""
+    """The spec with the versions of its table and of those below it; removes these from `versions`."""
     if key not in versions:
-        raise ConfigurationError(f"{key}: the release that stands was not made of this table. Run the job again.")
+        raise ConfigurationError(f"{key}: the current release was not made of this table. Run the job again.")
     version = versions.pop(key)
     nest = {name: _at(below, f"{key}.nest.{name}", versions) for name, below in spec.nest.items()}
     return spec.model_copy(update={"version": version, "nest": nest})
 
 
-# -- what is said of the keys -----------------------------------------------------------------------------------------
+# -- notes on the keys ------------------------------------------------------------------------------------------------
 
 
 def _pairs(nest: Mapping[str, NestSpec], where: str) -> Iterator[tuple[str, NestSpec, str]]:
@@ -206,7 +207,7 @@ def _notes(parts: Mapping[str, Snapshot], key: str, spec: NestSpec, above: str) 
 
 
 def _counted(frame: DataFrame, columns: Sequence[str], alias: str, count: str) -> DataFrame:
-    """How many rows each key has; null is a key here, so that its rows are counted."""
+    """Rows by key; null is a key here, so that its rows are counted."""
     keys = [F.col(quoted(column)).alias(f"{KEY}{place}") for place, column in enumerate(columns)]
     return frame.groupBy(*keys).agg(F.count(F.lit(1)).alias(count)).alias(alias)
 

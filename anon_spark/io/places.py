@@ -1,4 +1,4 @@
-"""Whether the places a job names can be written, tried in place before any work is done, leaving nothing."""
+"""Checks that the places of a job can be written, made before any work; they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def require_writable(place: str, key: str, shown: str | None = None) -> None:
         if store.is_local:
             _try_local(_nearest(Path(store.path)) / probe)
         else:
-            there = store.exists
+            existed = store.exists
             store.below(probe).write("")
             store.below(probe).remove()
-            if not there:
+            if not existed:
                 store.remove()
     except (OSError, pa.ArrowException) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "the store refuses it"
@@ -51,10 +51,10 @@ def require_lasting(spark: SparkSession, table: str, key: str) -> None:
     if len(names) > 2 and names[0].lower() != SESSION_CATALOG:
         return  # a catalog that somebody has set up
     try:
-        kept = spark.conf.get(IMPLEMENTATION)
+        implementation = spark.conf.get(IMPLEMENTATION)
     except PySparkException:  # a platform that does not tell has a catalog of its own
         return
-    if kept == "in-memory":
+    if implementation == "in-memory":
         raise ConfigurationError(
             f"{key}: {table} is a name of the catalog, and the catalog of this session is forgotten when it ends. Write a "
             f"path, such as ./{names[-1]}, or start Spark with a metastore (spark.sql.catalogImplementation=hive)."

@@ -1,4 +1,4 @@
-"""Publication: one Delta commit that says which run made it, on top of what that run saw, or nothing."""
+"""Publication of a release: one Delta commit, with the run that made it, on top of the version which that run saw."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from anon_spark.errors import ConfigurationError, PublicationRefused
 from anon_spark.io.tables import history, require_free, sql_name
 
 MARK = "anon_spark"
-BEGUN = "begun"  # an empty commit by which a table of the catalog begins: no release
-NUMBER = "anon_spark_number"  # of the commits of ours on a table
-WITHDRAWN = "withdrawn"  # an empty commit instead of a release that was not what had been audited
-LOOK_BACK = 1_000  # commits in which a release is looked for below those of maintenance
+BEGUN = "begun"  # mark of an empty commit that creates a catalog table: no release
+NUMBER = "anon_spark_number"  # key under which our commits on a table are counted
+WITHDRAWN = "withdrawn"  # mark of an empty commit that replaces a release which was not as audited
+LOOK_BACK = 1_000  # how many commits are searched for the newest release
 # operations that keep every row and value of a table, as Delta writes them; COMMENT ON TABLE is a SET TBLPROPERTIES. A change of
 # a column can be its comment, place or a wider type: the audit looks at places and types itself
 MAINTENANCE = (
@@ -27,8 +27,8 @@ MAINTENANCE = (
     "ROW TRACKING UNBACKFILL", "DOMAIN METADATA CLEANUP", "Empty Commit", "Deletion Vector Tombstones",
 )  # fmt: skip
 RESTORE = "RESTORE"
-RETENTION = "interval 3650 days"  # for which the commit of a release is kept: by it the next run knows the table as ours
-WRITER = "anon-spark"  # the application whose transactions Delta counts: of two runs on one state, one is taken
+RETENTION = "interval 3650 days"  # how long Delta keeps commits: by them the next run recognises the table as ours
+WRITER = "anon-spark"  # application id of Delta transactions: of two runs on one state Delta accepts one
 
 Commit = Mapping[str, Any]
 
@@ -45,38 +45,38 @@ class Published:
 
 @dataclass(frozen=True)
 class Output:
-    """What is at the output: the newest version of its table (None where there is no table), and the newest release."""
+    """The state of the output: the newest version of its table (None where there is no table), and the newest release."""
 
     latest: int | None
     release: Published | None
-    # of the next commit of ours: runs that saw the same release share it, and Delta takes it once
+    # of our next commit: runs that saw the same release share it, and Delta accepts it once
     number: int = field(default=0, compare=False)
 
 
 def output_of(spark: SparkSession, table: str) -> Output:
-    """What is at the output now, changed since or not. A place that holds anything else is refused. Cost: metadata only."""
+    """The output as it is now, also where others changed it. A place with another table is refused. Cost: metadata only."""
     commits = history(spark, table, LOOK_BACK)
     if not commits:
         require_free(spark, table, "output.table")
         return Output(None, None)
-    found = _output(commits)
-    if found is None:
+    output = _output(commits)
+    if output is None:
         raise ConfigurationError(
             f"output.table: {table} holds a table that is no release of anon-spark. It is left alone: choose another place, "
             "or remove it yourself."
         )
-    return found
+    return output
 
 
 def output_before(spark: SparkSession, table: str, version: int) -> Output:
-    """What was at the output before a version was committed."""
+    """The output as it was before a version was committed."""
     commits = history(spark, table, LOOK_BACK)
     older = [commit for commit in commits if int(commit["version"]) < version]
     return (_output(older) if older else None) or Output(version - 1 if older else None, None, _next_number(commits))
 
 
 def _output(commits: Sequence[Commit]) -> Output | None:
-    """What commits, newest first, left at the output; None where none of them is ours."""
+    """The output that commits, newest first, make; None where none of them is ours."""
     latest = int(commits[0]["version"])
     since: list[str] = []
     for commit in in_force(commits):
@@ -91,20 +91,20 @@ def _output(commits: Sequence[Commit]) -> Output | None:
 
 
 def _next_number(commits: Sequence[Commit]) -> int:
-    """One more than any commit of ours has, those taken back included; early ones have the number of their version."""
+    """The number of our next commit: one more than any so far, also withdrawn ones; early ones count by their version."""
     ours = (commit for commit in commits if metadata_of(commit) is not None)
-    return max((int(_said(commit).get(NUMBER, commit["version"])) + 1 for commit in ours), default=0)
+    return max((int(_user_metadata(commit).get(NUMBER, commit["version"])) + 1 for commit in ours), default=0)
 
 
 def output_for_run(spark: SparkSession, table: str) -> Output:
-    """As `output_of`, for a run that will replace it: an overwrite must not cost anybody their changes."""
-    found = output_of(spark, table)
-    if found.release is not None and found.release.changes:
+    """As `output_of`, for a run that will replace it; refuses an output that others changed."""
+    output = output_of(spark, table)
+    if output.release is not None and output.release.changes:
         raise ConfigurationError(
-            f"output.table: {table} was changed by others since it was published ({len(found.release.changes)} commits). It "
+            f"output.table: {table} was changed by others since it was published ({len(output.release.changes)} commits). It "
             "is left alone: choose another place, or remove it yourself."
         )
-    return found
+    return output
 
 
 def unchanged(spark: SparkSession, table: str, seen: Output) -> Output:
@@ -113,8 +113,10 @@ def unchanged(spark: SparkSession, table: str, seen: Output) -> Output:
         current = output_for_run(spark, table)
     except ConfigurationError as error:
         raise PublicationRefused(f"{error} That happened while this run was at work: nothing of it was published.") from error
-    newest, own = current.release, seen.release
-    same = (newest is None) == (own is None) and (newest is None or own is None or newest.version == own.version)
+    newest, before = current.release, seen.release
+    same = (newest is None) == (before is None) and (
+        newest is None or before is None or newest.version == before.version
+    )
     if not same or (current.latest is None) != (seen.latest is None):
         raise PublicationRefused(
             f"output.table: {table} was published or changed by others while this run was at work. Nothing of this run was "
@@ -124,11 +126,11 @@ def unchanged(spark: SparkSession, table: str, seen: Output) -> Output:
 
 
 def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], seen: Output) -> int:
-    """Replace the release by one atomic commit on top of what was seen just before; the version it got.
+    """Replace the release by one atomic commit on top of what was seen just before; returns its version.
 
     Guarantee: readers see the old release or the new one. Of several runs that saw the same state one is published, the
-    others raise PublicationRefused: they share a number that Delta takes once. What somebody else committed meanwhile is
-    put back, and refused too. Cost: one write of the release.
+    others raise PublicationRefused: they share a number that Delta accepts once. If somebody else committed meanwhile,
+    their version is restored and this run is refused. Cost: one write of the release.
     """
     spark = release.sparkSession
     _write(release, table, metadata, seen)
@@ -139,8 +141,8 @@ def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], seen: O
             f"output.table: another run published to {table} meanwhile. Nothing of this run was published: run again."
         )
     first = 0 if seen.latest is None else seen.latest + 1
-    between = [one for one in commits if first <= int(one["version"]) < version]
-    if any(_changes_rows(one) for one in between):
+    between = [commit for commit in commits if first <= int(commit["version"]) < version]
+    if any(_changes_rows(commit) for commit in between):
         _restore(spark, table, version - 1)
         raise PublicationRefused(
             f"output.table: somebody else wrote to {table} at the same moment. Their version was put back, nothing of this "
@@ -150,9 +152,9 @@ def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], seen: O
 
 
 def withdraw(spark: SparkSession, table: str, version: int, before: Output) -> None:
-    """Take a published version back: the release before it is the newest again, or an empty table where there was none.
+    """Withdraw a published version: the release before it is the newest again, or an empty table where there was none.
 
-    Delta keeps the version that was taken back readable until VACUUM. Cost: a commit.
+    Delta keeps the withdrawn version readable until VACUUM. Cost: a commit.
     """
     if before.release is not None:
         _restore(spark, table, before.release.version)
@@ -169,7 +171,7 @@ def read_back(spark: SparkSession, table: str, version: int) -> DataFrame:
 
 
 def begin(release: DataFrame, table: str, run_id: str, seen: Output) -> Output:
-    """A table of the catalog begins with an empty commit of ours: what a killed write leaves is then inside a table.
+    """Create a catalog table by an empty commit of ours: what a killed write leaves is then inside a table.
 
     Cost: a commit where there is no table, else nothing.
     """
@@ -180,15 +182,15 @@ def begin(release: DataFrame, table: str, run_id: str, seen: Output) -> Output:
 
 
 def releases(spark: SparkSession, table: str, look_back: int) -> Iterator[Mapping[str, Any]]:
-    """What the commits of the output say of the runs that published, newest first, those taken back included."""
+    """The metadata of the runs that published, from the commits, newest first; withdrawn ones included."""
     for commit in history(spark, table, look_back):
-        said = metadata_of(commit)
-        if said is not None and not said.get(BEGUN) and not said.get(WITHDRAWN):
-            yield said
+        metadata = metadata_of(commit)
+        if metadata is not None and not metadata.get(BEGUN) and not metadata.get(WITHDRAWN):
+            yield metadata
 
 
 def in_force(commits: Sequence[Commit]) -> Iterator[Commit]:
-    """The commits that make the table what it is, newest first: what a RESTORE went back over is left out."""
+    """The commits in force, newest first: those that a RESTORE undid are left out."""
     back_to: int | None = None
     for commit in commits:
         version = int(commit["version"])
@@ -202,17 +204,17 @@ def in_force(commits: Sequence[Commit]) -> Iterator[Commit]:
 
 
 def metadata_of(commit: Commit) -> Mapping[str, Any] | None:
-    """What a commit says of the run that made it; None of a commit of others."""
-    mine = _said(commit).get(MARK)
+    """The metadata of the run that made a commit; None for a commit of others."""
+    mine = _user_metadata(commit).get(MARK)
     return mine if isinstance(mine, dict) else None
 
 
-def _said(commit: Commit) -> Mapping[str, Any]:
+def _user_metadata(commit: Commit) -> Mapping[str, Any]:
     try:
-        found = json.loads(commit.get("userMetadata") or "")
+        content = json.loads(commit.get("userMetadata") or "")
     except json.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _write(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:
@@ -241,20 +243,20 @@ def version_of(spark: SparkSession, table: str, run_id: str) -> int | None:
 
 
 def _version_in(commits: Sequence[Commit], run_id: str) -> int | None:
-    return next((int(one["version"]) for one in commits if _run_of(one) == run_id), None)
+    return next((int(commit["version"]) for commit in commits if _run_of(commit) == run_id), None)
 
 
 def is_undone(spark: SparkSession, table: str, version: int) -> bool:
-    """Whether the table was set back behind a version of ours, or published again since."""
+    """Whether a version of ours was undone by a RESTORE, or followed by another one of ours."""
     ours = (commit for commit in in_force(history(spark, table, LOOK_BACK)) if metadata_of(commit) is not None)
     return next((int(commit["version"]) for commit in ours), None) != version
 
 
 def _run_of(commit: Commit) -> Any:
-    said = metadata_of(commit) or {}
-    return None if said.get(BEGUN) or said.get(WITHDRAWN) else said.get("run_id")
+    metadata = metadata_of(commit) or {}
+    return None if metadata.get(BEGUN) or metadata.get(WITHDRAWN) else metadata.get("run_id")
 
 
 def _changes_rows(commit: Commit) -> bool:
-    said = metadata_of(commit)
-    return not said.get(BEGUN) if said is not None else str(commit["operation"]) not in MAINTENANCE
+    metadata = metadata_of(commit)
+    return not metadata.get(BEGUN) if metadata is not None else str(commit["operation"]) not in MAINTENANCE

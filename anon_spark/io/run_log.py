@@ -38,7 +38,7 @@ _FIELDS: list[tuple[str, Any]] = [
     ("software", pa.string()),
     ("accounting", pa.string()),  # JSON: where the rows went
     ("metrics", pa.string()),  # JSON: what the family reports
-    ("content", pa.string()),  # by which the rows that were read are recognised, whatever their commit; private
+    ("content", pa.string()),  # digest of the rows that were read; private
     ("findings", pa.string()),  # JSON: what a person should look at
 ]
 SCHEMA = pa.schema(_FIELDS)
@@ -49,7 +49,7 @@ _SQL = {"string": "STRING", "timestamp[us, tz=UTC]": "TIMESTAMP", "int64": "BIGI
 
 @dataclass(frozen=True)
 class RunRow:
-    """What one run leaves behind; counts and names, never a value of a record."""
+    """The log row of one run: counts and names, never a value of a record."""
 
     run_id: str
     family: str
@@ -82,7 +82,7 @@ def check_run_log(spark: SparkSession, table: str) -> None:
 
 
 def begin_run_log(spark: SparkSession, table: str) -> None:
-    """An empty run log where there is none, so that its first rows can be written side by side. Cost: at most a commit."""
+    """Create an empty run log where there is none, so that runs can append to it at once. Cost: at most a commit."""
     if history(spark, table, 1):
         return
     columns = ", ".join(f"`{name}` {_SQL[str(kind)]}" for name, kind in _FIELDS)
@@ -90,7 +90,7 @@ def begin_run_log(spark: SparkSession, table: str) -> None:
 
 
 def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
-    """Append one row in one commit; where others write at the same moment, again. Cost: a commit."""
+    """Append one row in one commit; repeated where others write at the same moment. Cost: a commit."""
     content = {name: json.dumps(getattr(row, name)) for name in ("accounting", "metrics", "findings")}
     frame = small_frame(spark, pa.Table.from_pylist([{**row.__dict__, **content}], schema=SCHEMA)).coalesce(1)
     writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")  # logs of older versions
@@ -99,14 +99,14 @@ def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
 
 @dataclass(frozen=True)
 class Logged:
-    """What the log says of a run that committed a release: content of what it read, if that is told; whether it ended well."""
+    """The log entry of a run: the digest of what it read, if the log has it, and whether it published."""
 
     content: str | None
     published: bool
 
 
 def logged_runs(spark: SparkSession, table: str, run_ids: Collection[str]) -> dict[str, Logged]:
-    """What the log knows of some runs, by run id: also of those that were stopped or failed after their commit.
+    """The log entries of some runs, by run id; also of those that were stopped or failed after their commit.
 
     Cost: one job; at most a row per run id reaches the driver.
     """
@@ -116,8 +116,8 @@ def logged_runs(spark: SparkSession, table: str, run_ids: Collection[str]) -> di
     content = F.col("content") if "content" in log.columns else F.lit(None).cast("string")
     well = F.max(F.coalesce(F.col("status") == "published", F.lit(False))).alias("published")
     rows = log.where(F.col("run_id").isin(sorted(run_ids))).groupBy("run_id").agg(F.max(content).alias("content"), well)
-    found = collect_small(rows, len(run_ids), "Rows of the run log")
-    return {row["run_id"]: Logged(row["content"], row["published"]) for row in found.to_pylist()}
+    collected = collect_small(rows, len(run_ids), "Rows of the run log")
+    return {row["run_id"]: Logged(row["content"], row["published"]) for row in collected.to_pylist()}
 
 
 def _log(spark: SparkSession, table: str) -> DataFrame:
@@ -125,7 +125,7 @@ def _log(spark: SparkSession, table: str) -> DataFrame:
 
 
 def _retried(write: Callable[[], object]) -> None:
-    """Write, and again where Delta says that somebody else was faster; at last its error is raised."""
+    """Write, and repeat where another writer was faster; the last error is raised."""
     for attempt in range(ATTEMPTS):
         try:
             write()

@@ -1,4 +1,4 @@
-"""Tables by path or catalog name, spoken to in SQL and reader options only, so that Spark Connect works too."""
+"""Tables by path or catalog name, through SQL and reader options only, so that Spark Connect works too."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def history(spark: SparkSession, table: str, limit: int) -> list[dict[str, Any]]
 
 
 def location_of(spark: SparkSession, table: str) -> str | None:
-    """Where a table lies: a path is its own answer, the catalog knows it of a Delta table that is there."""
+    """The location of a table: a path itself, or what the catalog says of an existing Delta table."""
     if is_path(table):
         return table
     detail = delta_detail(spark, table)
@@ -94,7 +94,7 @@ def location_of(spark: SparkSession, table: str) -> str | None:
 
 
 def _described(spark: SparkSession, statement: str, table: str) -> list[dict[str, Any]]:
-    """What Delta says; nothing of what is no Delta table; one that is damaged or out of reach is refused."""
+    """The rows of a DESCRIBE; none where there is no Delta table. A damaged or unreachable table is refused."""
     try:
         return [row.asDict() for row in spark.sql(statement).collect()]
     except AnalysisException:  # there is no such table, or it is no Delta table
@@ -127,7 +127,7 @@ def require_free(spark: SparkSession, table: str, key: str) -> None:
 
 
 def sql_name(table: str) -> str:
-    """How SQL names the table: every part quoted, a path behind its format."""
+    """The name of a table in SQL: every part quoted, a path behind its format."""
     if is_path(table):
         return "delta." + _quoted(table)
     return ".".join(_quoted(part) for part in table.split("."))

@@ -1,4 +1,4 @@
-"""Item sets of one block of records: as lists of item numbers side by side, and as bitmaps over the items of the block.
+"""Item sets of one block of records: as concatenated lists of item numbers, and as bitmaps over the items of the block.
 
 Items are numbered within the block, so that a bitmap is as wide as the block needs and never as wide as the universe.
 """
@@ -21,7 +21,7 @@ WORD_BITS = 64
 class Sets(NamedTuple):
     """Records 0 … n-1: the items of record r are items[offsets[r] : offsets[r + 1]], ascending; bits[r] is its bitmap.
 
-    `codes` gives back what an item's number stands for.
+    `codes` holds the original code of each item number.
     """
 
     offsets: Ints
@@ -32,9 +32,9 @@ class Sets(NamedTuple):
 
 def sets_of(offsets: Ints, codes: Ints) -> Sets:
     """Number the items that occur. Cost: one sort of all items; records × distinct items / 8 bytes."""
-    found, items = np.unique(codes, return_inverse=True)
+    distinct, items = np.unique(codes, return_inverse=True)
     numbers = items.astype(np.int32)
-    return Sets(offsets, numbers, bitmaps(offsets, numbers, found.size), found)
+    return Sets(offsets, numbers, bitmaps(offsets, numbers, distinct.size), distinct)
 
 
 def taken(sets: Sets, order: Ints) -> Sets:
@@ -80,15 +80,15 @@ def common(sets: Sets, record: int, bitmap: Words) -> int:
 
 
 @compiled
-def in_common(sets: Sets, record: int, bitmaps: Words, first: int, found: Ints) -> None:
-    """How many items a record shares with each bitmap from `first` on, round the ring, as many as `found` has room for.
+def in_common(sets: Sets, record: int, bitmaps: Words, first: int, shared: Ints) -> None:
+    """How many items a record shares with each bitmap from `first` on, round the ring; fills `shared`.
 
-    One call for all: a call for each costs more than its answer.
+    One call for all bitmaps: separate calls would cost more than the counting.
     """
     offsets, items, bits = sets.offsets, sets.items, sets.bits
     begin, end, words, count = offsets[record], offsets[record + 1], bitmaps.shape[1], bitmaps.shape[0]
     row = first % count
-    for place in range(found.size):
+    for place in range(shared.size):
         total = np.int64(0)
         if end - begin < words:
             for at in range(begin, end):
@@ -96,7 +96,7 @@ def in_common(sets: Sets, record: int, bitmaps: Words, first: int, found: Ints) 
         else:
             for word in range(words):
                 total += ones(bits[record, word] & bitmaps[row, word])
-        found[place] = total
+        shared[place] = total
         row += 1
         if row == count:
             row = 0
@@ -123,23 +123,23 @@ def size_of(sets: Sets, record: int) -> int:
 
 
 @compiled
-def hamming(sets: Sets, one: int, other: int) -> int:
+def hamming(sets: Sets, record: int, other: int) -> int:
     """In how many items two records differ."""
-    return size_of(sets, one) + size_of(sets, other) - 2 * common(sets, one, sets.bits[other])
+    return size_of(sets, record) + size_of(sets, other) - 2 * common(sets, record, sets.bits[other])
 
 
 @compiled
 def steps_along(sets: Sets, order: Ints) -> Ints:
     """The Hamming distance of each record of an order to the next; one fewer than records."""
-    found = np.empty(max(order.size - 1, 0), dtype=np.int64)
-    for position in range(found.size):
-        found[position] = hamming(sets, order[position], order[position + 1])
-    return found
+    steps = np.empty(max(order.size - 1, 0), dtype=np.int64)
+    for position in range(steps.size):
+        steps[position] = hamming(sets, order[position], order[position + 1])
+    return steps
 
 
 @compiled
 def items_of(bitmaps: Words) -> tuple[Ints, Codes]:
-    """The items of each bitmap, ascending, side by side; and where each one's begin."""
+    """The offsets and the ascending items of each bitmap, concatenated."""
     offsets = np.zeros(bitmaps.shape[0] + 1, dtype=np.int64)
     for row in range(bitmaps.shape[0]):
         offsets[row + 1] = offsets[row] + width_of(bitmaps[row])

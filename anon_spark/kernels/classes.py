@@ -1,4 +1,4 @@
-"""Grouping of coded tuples into equivalence classes, and what one grouping costs: compiled loops on arrays.
+"""Grouping of coded tuples into equivalence classes, and the sums of a grouping: compiled loops on arrays.
 
 A table of tuples is a code matrix (one row per attribute) with counts. A grouping maps every tuple to a class by
 looking each code up in an offset table of its attribute; the sum of the looked-up numbers is the class key.
@@ -40,17 +40,17 @@ def group_dense(keys: Ints, key_count: int) -> tuple[Codes, Codes]:
     classes = np.full(key_count, EMPTY, dtype=np.int32)
     inverse = np.empty(keys.size, dtype=np.int32)
     representatives = np.empty(min(keys.size, key_count), dtype=np.int32)
-    found = 0
+    class_count = 0
     for position in range(keys.size):
         key = keys[position]
         known = classes[key]
         if known == EMPTY:
-            known = found
-            classes[key] = found
-            representatives[found] = position
-            found += 1
+            known = class_count
+            classes[key] = class_count
+            representatives[class_count] = position
+            class_count += 1
         inverse[position] = known
-    return inverse, representatives[:found]
+    return inverse, representatives[:class_count]
 
 
 @compiled
@@ -64,23 +64,23 @@ def group_hashed(keys: Ints) -> tuple[Codes, Codes]:
     slots = np.full(1 << bits, EMPTY, dtype=np.int32)
     inverse = np.empty(keys.size, dtype=np.int32)
     representatives = np.empty(keys.size, dtype=np.int32)
-    found = 0
+    class_count = 0
     for position in range(keys.size):
         key = keys[position]
         slot = np.int64((np.uint64(key) * HASH_MULTIPLIER) >> shift)
         while True:
             known = slots[slot]
             if known == EMPTY:
-                slots[slot] = found
-                representatives[found] = position
-                inverse[position] = found
-                found += 1
+                slots[slot] = class_count
+                representatives[class_count] = position
+                inverse[position] = class_count
+                class_count += 1
                 break
             if keys[representatives[known]] == key:
                 inverse[position] = known
                 break
             slot = (slot + 1) & mask
-    return inverse, representatives[:found]
+    return inverse, representatives[:class_count]
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""How kernels are compiled: once per machine where that can be kept, else once per process."""
+"""Compilation of kernels: once per machine if the result can be cached, else once per process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """The function as machine code, without the interpreter's lock."""
     try:
         return cast(Callable[P, R], njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # neither the package's folder nor a home is writable: a worker in a read-only container
+    except RuntimeError:  # no writable folder for the cache: a worker in a read-only container
         return cast(Callable[P, R], njit(nogil=True)(function))
 
 
 @compiled
 def varying(value: T) -> T:
-    """A constant as any value of its type: a function is compiled again for each literal it is called with."""
+    """A constant as an ordinary value of its type: numba compiles a function anew for each literal argument."""
     return value

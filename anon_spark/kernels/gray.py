@@ -1,4 +1,4 @@
-"""The order of Gray codes as a key that sorts: item sets that differ little stand near each other."""
+"""Sort keys for the order of Gray codes, in which similar item sets are near each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anon_spark.kernels.classes import Codes, Ints
 
 
 def gray_keys(offsets: Ints, codes: Codes, last: int) -> tuple[Ints, Codes]:
-    """Per record its positions with alternating signs and an end mark: ascending, they are in the order of Gray codes.
+    """The Gray sort key of each record: its positions with alternating signs and an end mark.
 
     Record r has the ascending codes[offsets[r] : offsets[r + 1]]; `last` is above every code + 1. The result has the
     same form, one number longer for each record.

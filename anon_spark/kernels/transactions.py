@@ -1,8 +1,8 @@
 """The records of one cluster as sets of items, and the sets of generalized items that too few of them have.
 
-A generalized item is known by its label; labels compare as the smallest members of what they stand for, and a set of
-labels is one number, the smallest label first. All labels of a row stand side by side and every label knows its rows, so
-that after a merge only the sets that hold the new item are counted, from its own rows.
+A generalized item is identified by its label. Labels are ordered by their smallest member. A set of labels is one number,
+the smallest label first. The labels of a row are contiguous and every label lists its rows, so that after a merge only the
+sets with the new item are counted, from its rows.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Transactions(NamedTuple):
 
 
 class Images(NamedTuple):
-    """The rows as sets of labels, each once; changed in place.
+    """The rows as sets of distinct labels; changed in place.
 
     Row r has labels[starts[r] : starts[r] + sizes[r]], ascending. The items of a label are first[label] and what is
     `following`, ascending. A row with the label is listed under exactly one of these items i:
-    rows[row_starts[i] : row_starts[i] + row_counts[i]]. changed[label] is the last merge that made it, GONE if it is no more.
+    rows[row_starts[i] : row_starts[i] + row_counts[i]]. changed[label] is the last merge that made it, GONE once merged away.
     kinds: how many numbers sensitive items have.
     """
 
@@ -71,7 +71,7 @@ class Images(NamedTuple):
 def packed(
     offsets: Ints, codes: Ints, sensitive_offsets: Ints, sensitive_codes: Ints
 ) -> tuple[Transactions, Ints, Ints, Ints]:
-    """A cluster from the codes of its records, in any order, repeated or not; codes must compare as names do.
+    """A cluster from the codes of its records, in any order, repeated or not; codes must sort as the names do.
 
     Also: the code of each item number, of each sensitive number, and which row each record became.
     Cost: one sort of all codes.
@@ -86,12 +86,12 @@ def packed(
 
 def numbered(offsets: Ints, codes: Ints) -> tuple[Ints, Ints, Codes]:
     """The codes that occur, ascending, and every record's numbers in that order, ascending and distinct."""
-    found = np.unique(codes)
-    width, records = max(found.size, 1), offsets.size - 1
+    distinct = np.unique(codes)
+    width, records = max(distinct.size, 1), offsets.size - 1
     record = np.repeat(np.arange(records, dtype=np.int64), np.diff(offsets))
-    pairs = np.unique(record * width + np.searchsorted(found, codes))
+    pairs = np.unique(record * width + np.searchsorted(distinct, codes))
     sizes = np.bincount(pairs // width, minlength=records)
-    return found.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]), (pairs % width).astype(np.int32)
+    return distinct.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]), (pairs % width).astype(np.int32)
 
 
 @compiled
@@ -125,11 +125,11 @@ def distinct_rows(offsets: Ints, items: Codes, sensitive_offsets: Ints, sensitiv
 
 
 @compiled
-def same_set(offsets: Ints, items: Codes, one: int, other: int) -> bool:
-    if offsets[one + 1] - offsets[one] != offsets[other + 1] - offsets[other]:
+def same_set(offsets: Ints, items: Codes, row: int, other: int) -> bool:
+    if offsets[row + 1] - offsets[row] != offsets[other + 1] - offsets[other]:
         return False
-    for place in range(offsets[one + 1] - offsets[one]):
-        if items[offsets[one] + place] != items[offsets[other] + place]:
+    for place in range(offsets[row + 1] - offsets[row]):
+        if items[offsets[row] + place] != items[offsets[other] + place]:
             return False
     return True
 
@@ -175,10 +175,10 @@ def images_of(cluster: Transactions, label: Ints, labels: int) -> Images:
     """Every item under its own label, which must ascend with the items."""
     offsets, items = cluster.offsets, cluster.items
     sizes = np.empty(offsets.size - 1, dtype=np.int64)
-    own = np.empty(items.size, dtype=np.int32)
+    row_labels = np.empty(items.size, dtype=np.int32)
     row_starts = np.zeros(label.size + 1, dtype=np.int64)
     for at in range(items.size):
-        own[at] = label[items[at]]
+        row_labels[at] = label[items[at]]
         row_starts[items[at] + 1] += 1
     row_counts = row_starts[1:].copy()
     for item in range(label.size):
@@ -201,7 +201,7 @@ def images_of(cluster: Transactions, label: Ints, labels: int) -> Images:
     return Images(
         offsets[:-1].copy(),
         sizes,
-        own,
+        row_labels,
         cluster.times,
         cluster.sensitive_offsets,
         cluster.sensitive,
@@ -255,24 +255,24 @@ def relabel(labels: Codes, start: int, sizes: Ints, row: int, into: int, old: in
 
 
 @compiled
-def united(following: Codes, one: int, other: int) -> int:
-    """Two ascending lists as one; the first of it."""
-    if one == NONE or other == NONE:
-        return int(max(one, other))
-    if one > other:
-        one, other = other, one
-    last = one
+def united(following: Codes, first: int, other: int) -> int:
+    """Merge two ascending lists; returns the first element."""
+    if first == NONE or other == NONE:
+        return int(max(first, other))
+    if first > other:
+        first, other = other, first
+    last = first
     while other != NONE:
         ahead = following[last]
         if ahead == NONE or ahead > other:
             following[last], other = other, ahead
         last = following[last]
-    return int(one)
+    return int(first)
 
 
 @compiled
 def widest(sizes: Ints) -> int:
-    """The most labels that a row has."""
+    """The largest number of labels of a row."""
     most = np.int64(0)
     for row in range(sizes.size):
         most = max(most, sizes[row])
@@ -339,8 +339,8 @@ def add_violating(
 ) -> int:
     """Count the sets of this size with the label (`above`: with greater ones only) and keep those that violate.
 
-    These have fewer than k records or a sensitive item in more than 1/diversity of them (0: any number). Sets out of date
-    are thrown out when there are more than `limit` in all; returns the next limit.
+    Those have fewer than k records, or a sensitive item in more than 1/diversity of them (0: any number). Outdated sets are
+    dropped if there are more than `limit` in all; returns the next limit.
     """
     keys, support, highest = sets_with(images, label, size, above, bits, diversity > 0)
     for entry in range(keys.size):
@@ -363,7 +363,7 @@ def add_violating(
 
 @compiled
 def with_label(key: int, label: int, size: int, bits: int) -> int:
-    """The number of the other labels and this one."""
+    """The number of a set of other labels with this one added."""
     place = 0
     while place < size - 1 and ((key >> (bits * place)) & ((1 << bits) - 1)) > label:
         place += 1
@@ -390,8 +390,8 @@ def sets_with(images: Images, label: int, size: int, above: bool, bits: int, div
             row = images.rows[at]
             times = images.times[row]
             first, last = images.starts[row], images.starts[row] + images.sizes[row]
-            buffer, found = subsets(images.labels[first:last], label, size - 1, above, bits, buffer)
-            for place in range(found):
+            buffer, subset_count = subsets(images.labels[first:last], label, size - 1, above, bits, buffer)
+            for place in range(subset_count):
                 key = buffer[place]
                 slot = key if direct else slot_of(slots, keys, slot_bits, key)
                 if slots[slot] == 0:
@@ -449,16 +449,16 @@ def subsets(row: Codes, label: int, size: int, above: bool, bits: int, buffer: I
     chosen, start = np.arange(size), np.zeros(size, dtype=np.int64)  # start: the number of the labels chosen before
     for place in range(1, size):
         start[place] = start[place - 1] << bits | others[chosen[place - 1]]
-    found = 0
+    count = 0
     while True:
         for at in range(chosen[size - 1], width):
-            buffer[found] = start[size - 1] << bits | others[at]
-            found += 1
+            buffer[count] = start[size - 1] << bits | others[at]
+            count += 1
         place = size - 2
         while place >= 0 and chosen[place] == width - size + place:
             place -= 1
         if place < 0:
-            return buffer, found
+            return buffer, count
         chosen[place] += 1
         for after in range(place + 1, size):
             chosen[after] = chosen[after - 1] + 1
@@ -467,7 +467,7 @@ def subsets(row: Codes, label: int, size: int, above: bool, bits: int, buffer: I
 
 @compiled
 def slot_of(slots: Codes, keys: Ints, slot_bits: int, key: int) -> int:
-    """Where a key is or would be; slots hold 1 + the place in keys, 0 if free."""
+    """The slot of a key, or the free slot for it; slots hold 1 + the position in keys, 0 if free."""
     slot = np.int64((np.uint64(key) * HASH_MULTIPLIER) >> np.uint64(64 - slot_bits))
     while slots[slot] != 0 and keys[slots[slot] - 1] != key:
         slot = (slot + 1) & (slots.size - 1)
@@ -484,6 +484,6 @@ def rehashed(keys: Ints, count: int, slot_bits: int) -> Codes:
 
 @compiled
 def longer(values: Ints) -> Ints:
-    found = np.empty(2 * values.size, dtype=np.int64)
-    found[: values.size] = values
-    return found
+    extended = np.empty(2 * values.size, dtype=np.int64)
+    extended[: values.size] = values
+    return extended

@@ -2,7 +2,7 @@
 
 A batch is evaluated by divide and conquer: the table is rolled up to the meet of the batch's nodes (which is
 smaller), the batch is halved on the attribute that still spreads most, and each half goes on from the smaller table.
-Every node so costs about the size of the smallest table above which it lies, not the size of the whole table.
+So a node costs about the size of the smallest table below it, not that of the whole table.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Ladder:
 
 @dataclass(frozen=True)
 class PersonSets:
-    """Persons with several tuples: distinct sets of tuples with how many persons have just that set."""
+    """Persons with several tuples: distinct sets of tuples, and how many persons have exactly each set."""
 
     offsets: Ints
     members: Codes

@@ -1,7 +1,6 @@
-"""UL, the utility loss of records with generalized items: Σ (2^size − 1) over the generalized items that are no single
-items, divided by 2^(all sizes) − 1.
+"""UL, the utility loss of records: Σ (2^size − 1) over generalized items of several items, over 2^(all sizes) − 1.
 
-Numerator and denominator are both divided by 2^(all sizes): nothing overflows, and what is too small to matter becomes 0.
+Numerator and denominator are both divided by 2^(all sizes): nothing overflows, and negligible terms become 0.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SMALLEST_POWER = 1074
 def record_losses(offsets: Ints, items: Codes, image: Codes, size: Ints) -> Floats:
     """UL of each record: image[item] is the generalized item, size[image] how many items that stands for.
 
-    Guarantee: 0 for records without generalized items of several, 1 for those with nothing but one; any sizes.
+    Guarantee: 0 for records without a generalized item of several items, 1 for those with only one such item; any sizes.
     Cost: all items once.
     """
     return losses_of(offsets, items, image, size.astype(np.int64, copy=False))
@@ -28,9 +27,9 @@ def record_losses(offsets: Ints, items: Codes, image: Codes, size: Ints) -> Floa
 
 @compiled
 def losses_of(offsets: Ints, items: Codes, image: Codes, size: Ints) -> Floats:
-    found = np.zeros(offsets.size - 1, dtype=np.float64)
+    losses = np.zeros(offsets.size - 1, dtype=np.float64)
     last_record = np.full(size.size, -1, dtype=np.int64)
-    for record in range(found.size):
+    for record in range(losses.size):
         together = 0
         for at in range(offsets[record], offsets[record + 1]):
             label = image[items[at]]
@@ -44,8 +43,8 @@ def losses_of(offsets: Ints, items: Codes, image: Codes, size: Ints) -> Floats:
                 last_record[label] = -1
                 share += share_of(size[label], together)
         if share > 0:
-            found[record] = share / (1.0 - half(together))
-    return found
+            losses[record] = share / (1.0 - half(together))
+    return losses
 
 
 @compiled
@@ -62,7 +61,7 @@ def share_of(size: int, together: int) -> float:
 
 @compiled
 def loss_with_one(share: float, together: int, size: int, more: int) -> float:
-    """UL of a record after its item of this size, no other, grew by `more` items. `share` is Σ share_of."""
+    """UL of a record after one of its items, of this size, grew by `more` items. `share` is Σ share_of."""
     rest = (share - share_of(size, together)) * half(more)
     return (rest + half(together - size) - half(together + more)) / (1.0 - half(together + more))
 

@@ -8,6 +8,6 @@ from fractions import Fraction
 def average_size(rows: int, classes: int, k: int) -> Fraction:
     """rows / (classes · k), 1 at best without suppression.
 
-    rows: all rows of the input; a suppressed one so makes the average worse, it is in no class.
+    rows: all rows of the input; suppressed rows are in no class, so they make the average worse.
     """
     return Fraction(rows, classes * k)

@@ -1,4 +1,4 @@
-"""Losses of single cells summed over a recoded table, in integers: what the cell-wise measures have in common."""
+"""Losses of single cells summed over a recoded table in integers, shared by the cell-wise measures."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MOST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class CellLoss:
-    """What a cell loses at each node of one hierarchy: `numerators[level][code]` over `denominator`.
+    """Loss of a cell at each node of one hierarchy: `numerators[level][code]` over `denominator`.
 
-    A denominator of 0 is a domain of one value, which cannot lose anything.
+    A denominator of 0 is a domain of one value, which loses nothing.
     """
 
     numerators: tuple[Ints, ...]
@@ -52,10 +52,10 @@ def published_rows(rows_by_node: RowsByNode) -> int:
     return sum(int(rows.sum()) for rows in rows_by_node[0])
 
 
-def exact_dot(one: Ints, other: Ints) -> int:
-    """Σ one · other of non-negative integers; beyond 64 bits in Python's own."""
-    if one.size == 0:
+def exact_dot(vector: Ints, other: Ints) -> int:
+    """Σ vector · other of non-negative integers, exact also beyond 64 bits."""
+    if vector.size == 0:
         return 0
-    if int(one.sum()) * int(other.max()) <= MOST:
-        return int(np.dot(one, other))
-    return sum(int(left) * int(right) for left, right in zip(one, other, strict=True) if left)
+    if int(vector.sum()) * int(other.max()) <= MOST:
+        return int(np.dot(vector, other))
+    return sum(int(left) * int(right) for left, right in zip(vector, other, strict=True) if left)

@@ -1,4 +1,4 @@
-"""What a search asks of a measure of information loss."""
+"""The interface of a measure of information loss, as a search uses it."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ class Loss(Protocol):
         """Loss of the node without suppression: no node above it loses less."""
 
     def floors(self, nodes: NDArray[np.int32]) -> NDArray[Any] | None:
-        """The same for many nodes without counting, where the measure allows it."""
+        """`floor` of many nodes without counting, if the measure allows it."""

@@ -1,4 +1,4 @@
-"""RPD of nested records: how likely a guess of each published path is right, the less the deeper and the finer its labels.
+"""RPD of nested records: the chance to guess each published path; lower for deeper paths with finer labels.
 
 RPD of a path u_1 → … → u_n: 1 / Π i · |C(u_i)|, C(u) the labels on the level of u. Of a record: the mean over its paths from
 the root to the leaves, 1 for a record without any. Of a release: the mean over its records. Lower is better.
@@ -41,33 +41,33 @@ class LabelPaths(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabelReading:
-    """From published (class, value) pairs to the numbers of a forest's nodes."""
+    """From published pairs of node type and value to the numbers of a forest's nodes."""
 
-    classes: tuple[str, ...]
+    node_types: tuple[str, ...]
     values: tuple[str | None, ...]
-    nodes: npt.NDArray[np.int32] = field(repr=False)  # [class, value] → node; the last of both is unknown
+    nodes: npt.NDArray[np.int32] = field(repr=False)  # [node type, value] → node; the last of both is unknown
 
     @classmethod
     def of(cls, forest: Forest) -> LabelReading:
-        classes, values = (*forest.schema.names, STAR), tuple(dict.fromkeys(forest.values))
+        node_types, values = (*forest.schema.names, STAR), tuple(dict.fromkeys(forest.values))
         place = {value: at for at, value in enumerate(values)}
-        nodes = np.full((len(classes) + 1, len(values) + 1), UNKNOWN, dtype=np.int32)
-        for node, (rank, value) in enumerate(zip(forest.classes.tolist(), forest.values, strict=True)):
-            nodes[rank if rank >= 0 else len(classes) - 1, place[value]] = node
-        return cls(classes, values, nodes)
+        nodes = np.full((len(node_types) + 1, len(values) + 1), UNKNOWN, dtype=np.int32)
+        for node, (rank, value) in enumerate(zip(forest.ranks.tolist(), forest.values, strict=True)):
+            nodes[rank if rank >= 0 else len(node_types) - 1, place[value]] = node
+        return cls(node_types, values, nodes)
 
     def __call__(self, paths: Any) -> LabelPaths:
         """The numbers in an Arrow column of array<array<struct<class, value>>>; a row without list has no paths."""
         inner = paths.flatten()
         nodes = inner.flatten()
-        rank = self._places(pc.struct_field(nodes, "class"), self.classes)
+        rank = self._places(pc.struct_field(nodes, "class"), self.node_types)
         value = self._places(pc.struct_field(nodes, "value"), self.values)
         return LabelPaths(_offsets(paths), _offsets(inner), self.nodes[rank, value])
 
     @staticmethod
     def _places(texts: Any, known: tuple[str | None, ...]) -> Any:
-        found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(known, pa.string()))
-        return found.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        places = pc.index_in(texts.cast(pa.string()), value_set=pa.array(known, pa.string()))
+        return places.fill_null(len(known)).to_numpy(zero_copy_only=False)
 
 
 def _offsets(lists: Any) -> Ints:
@@ -79,7 +79,7 @@ def _offsets(lists: Any) -> Ints:
 def rpd(release: DataFrame, forest: Forest, level_count: LevelCount = "class", column: str = "paths") -> float:
     """RPD of a release with a column array<array<struct<class, value>>> of the paths from the root to the leaves.
 
-    level_count: |C(u)| counts the labels of u's class on its level, or of all classes ("global"); 1 for `*`.
+    level_count: |C(u)| counts the labels of u's node type on its level ("class"), or of all node types ("global"); 1 for `*`.
     Guarantee: the same for any partitioning, to 12 digits. Cost: one scan in Arrow tasks; one row per task is summed.
     """
     require_columns(release, [column])
@@ -121,10 +121,10 @@ def record_rpd(paths: LabelPaths, sizes: npt.NDArray[np.float64]) -> npt.NDArray
     row = np.repeat(np.arange(paths.row_offsets.size - 1), np.diff(paths.row_offsets))
     begins, owner = paths.path_offsets[:-1][lengths > 0], row[lengths > 0]  # a path without labels is none
     depth = 1 + np.arange(paths.labels.size) - np.repeat(paths.path_offsets[:-1], lengths)
-    found = np.ones(paths.row_offsets.size - 1)
+    by_row = np.ones(paths.row_offsets.size - 1)
     if begins.size:
         guesses = 1 / np.multiply.reduceat(depth * sizes[paths.labels], begins)
-        number = np.bincount(owner, minlength=found.size)
-        total = np.bincount(owner, weights=guesses, minlength=found.size)
-        found[number > 0] = total[number > 0] / number[number > 0]
-    return found
+        number = np.bincount(owner, minlength=by_row.size)
+        total = np.bincount(owner, weights=guesses, minlength=by_row.size)
+        by_row[number > 0] = total[number > 0] / number[number > 0]
+    return by_row

@@ -1,4 +1,4 @@
-"""A release as counts, read off its published labels: for measures by somebody who has no part in how it was made."""
+"""A release as counts of its published labels, for measures that are independent of how it was made."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _AT, _LABEL = PREFIX + "at", PREFIX + "label"
 
 
 def recoded_of(release: DataFrame, hierarchies: Mapping[str, Hierarchy], rows: int) -> Recoded:
-    """The counts of a release, whether its rows share levels or not.
+    """The counts of a release under local or full-domain recoding.
 
-    rows: of the input in scope (those that a policy dropped aside); as many as are not published were suppressed.
+    rows: rows of the input without those that a policy dropped; rows that are not published were suppressed.
     Guarantee: from labels and hierarchies alone. A label stands for the same leaves on every level that has it, the root
     for all, null for the null leaf; a hierarchy in which a label does not is refused, an unknown label too.
     Cost: two jobs, each one scan and one groupBy with map-side aggregation; the different labels reach the driver.
@@ -35,7 +35,9 @@ def recoded_of(release: DataFrame, hierarchies: Mapping[str, Hierarchy], rows: i
     texts = [F.col(quoted(name)).cast("string") for name in names]
     cells = release.select(F.posexplode_outer(F.array(*texts)).alias(_AT, _LABEL)).groupBy(_AT, _LABEL)
     table = collect_small(cells.agg(F.count(F.lit(1)).alias(ROWS)), MOST_LABELS, "Labels of the release")
-    counts = [[np.zeros(len(labels), dtype=np.int64) for labels in own.labels] for own in hierarchies.values()]
+    counts = [
+        [np.zeros(len(labels), dtype=np.int64) for labels in hierarchy.labels] for hierarchy in hierarchies.values()
+    ]
     for at, label, shown in zip(*(column.to_pylist() for column in table.columns), strict=True):
         if label not in nodes[at]:
             raise DataError(f"{shown:,} rows of the release have a label of {names[at]} that its hierarchy does not know.")
@@ -51,8 +53,8 @@ def recoded_of(release: DataFrame, hierarchies: Mapping[str, Hierarchy], rows: i
 
 
 def _nodes(name: str, hierarchy: Hierarchy) -> dict[str | None, tuple[int, int]]:
-    """Label → (level, code), the highest level with it: the root is looked up as such wherever padding repeats it."""
-    values = hierarchy.codes[:, : len(hierarchy.keys)]  # null aside: it is under the root only
+    """Label → (level, code) on the highest level that has it, so that a padded root is found as the root."""
+    values = hierarchy.codes[:, : len(hierarchy.keys)]  # without null, which is only under the root
     unclear = sum(count for _, _, count in ambiguous_labels(values, hierarchy.labels))
     if unclear:
         raise HierarchyError(

@@ -22,7 +22,7 @@ from anon_spark.primitives.rounds import collect_small
 from anon_spark.primitives.tables import require_columns
 
 MOST_ITEMS = 1_000_000  # distinct items that reach the driver to draw queries from
-CELLS_AT_ONCE = 1 << 25  # rows times items of queries that are looked at in one step
+CELLS_AT_ONCE = 1 << 25  # rows × items of queries that one step handles
 
 Item = str | int
 Items = tuple[Item, ...]
@@ -46,7 +46,7 @@ class QueryError(NamedTuple):
 
 
 def draw_queries(items: Sequence[Item], number: int, size: int, seed: int) -> list[Items]:
-    """Item sets without replacement, uniform over `items`; the same for the same items, in whatever order they come."""
+    """Random item sets without replacement, uniform over `items`; the order of `items` does not matter."""
     if size > len(items):
         raise ConfigurationError(f"Queries of {size} items cannot be drawn from {len(items)}. Ask for smaller ones.")
     known, draw = sorted(items, key=lambda item: (str(type(item)), item)), Random(seed)
@@ -57,8 +57,8 @@ def distinct_items(frame: DataFrame, items: str) -> list[Item]:
     """All items that occur, sorted. Cost: one scan and one groupBy; they reach the driver."""
     require_columns(frame, [items])
     every = frame.select(F.explode(quoted(items)).alias(_ITEM)).where(F.isnotnull(_ITEM)).distinct()
-    found: list[Any] = collect_small(every, MOST_ITEMS, "Distinct items").column(_ITEM).to_pylist()
-    return sorted(found)
+    listed: list[Any] = collect_small(every, MOST_ITEMS, "Distinct items").column(_ITEM).to_pylist()
+    return sorted(listed)
 
 
 def query_error(
@@ -78,11 +78,11 @@ def error_between(true: Matching, answers: npt.NDArray[np.int64], workload: Work
         raise DataError("The query error of a table without rows is not defined.")
     off = np.abs(true.counts - answers) / true.rows
     kinds = off[: len(workload.present)], off[len(workload.present) :]
-    return QueryError(*(float(of.mean()) if of.size else 0.0 for of in kinds))
+    return QueryError(*(float(errors.mean()) if errors.size else 0.0 for errors in kinds))
 
 
 def error_of_silence(true: Matching, workload: Workload) -> QueryError:
-    """QE of who knows nothing but the number of rows: no row has the items (type I), every row lacks them (type II)."""
+    """QE of answers that use only the number of rows: no row has the items (type I), every row lacks them (type II)."""
     answers = np.zeros(true.counts.size, dtype=np.int64)
     answers[len(workload.present) :] = true.rows
     return error_between(true, answers, workload)
@@ -108,18 +108,18 @@ def matching_rows(frame: DataFrame, items: str, workload: Workload) -> Matching:
 
 
 def _counted(workload: Workload) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    """Batches of item sets → matching rows per query, and all rows under the number after the last query."""
+    """Batches of item sets → matching rows per query, and the number of rows after the last query."""
     known = distinct([*workload.present, *workload.absent])
     present, absent = (places(queries, known) for queries in workload)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = np.zeros(len(present) + len(absent) + 1, dtype=np.int64)
+        matching = np.zeros(len(present) + len(absent) + 1, dtype=np.int64)
         for lists in (part.column(0) for batch in batches for part in pieces(batch, len(known))):
             has = presence(lists, known)
             every = [has[at].all(axis=0) for at in present]
             none = [~has[at].any(axis=0) for at in absent]
-            found += np.array([*map(np.count_nonzero, (*every, *none)), len(lists)])
-        yield pa.RecordBatch.from_pydict({_QUERY: np.arange(found.size, dtype=np.int32), ROWS: found})
+            matching += np.array([*map(np.count_nonzero, (*every, *none)), len(lists)])
+        yield pa.RecordBatch.from_pydict({_QUERY: np.arange(matching.size, dtype=np.int32), ROWS: matching})
 
     return count
 

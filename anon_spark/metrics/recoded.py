@@ -1,4 +1,4 @@
-"""A recoded table as a few counts, from which every measure of it follows, whether rows share levels or not."""
+"""A recoded table as counts that determine every measure, under local or full-domain recoding."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Recoded:
         published = self.rows - self.suppressed
         _require(self.suppressed >= 0 and published > 0, f"{self.suppressed} of {self.rows} rows suppressed")
         _require(0 < self.classes <= published, f"{self.classes} classes of {published} rows")
-        # between all classes as equal as can be and one class
+        # bounds: classes of equal size, one class
         _require(published**2 <= self.squares * self.classes, f"squares {self.squares} of {self.classes} classes")
         _require(self.squares <= published**2, f"squares {self.squares} of {published} rows")
         _require(
@@ -72,7 +72,7 @@ class Recoded:
         shape = (len(sizes), len(hierarchies))
         _require(levels.shape == leaves.shape == shape, f"levels {levels.shape}, leaves {leaves.shape}, not {shape}")
         _require(bool((sizes > 0).all()), "a class without rows")
-        merged = np.zeros(len(sizes), dtype=np.int64)  # which published tuple the class shows, up to this attribute
+        merged = np.zeros(len(sizes), dtype=np.int64)  # number of the published tuple of each class, up to this attribute
         rows_by_node = []
         for hierarchy, level, leaf in zip(hierarchies, levels.T, leaves.T, strict=True):
             inside = (level >= 0) & (level <= hierarchy.height) & (leaf >= 0) & (leaf < hierarchy.leaf_count)
@@ -94,7 +94,7 @@ class Recoded:
     def of_node(
         cls, hierarchies: Sequence[Hierarchy], node: Node, rows_by_leaf: Sequence[Ints], squares: int, classes: int
     ) -> Recoded:
-        """A full-domain recoding without suppression: marginals say how many rows show each label."""
+        """A full-domain recoding without suppression; the rows of each label come from marginals."""
         rows_by_node = tuple(
             tuple(
                 rows_on(hierarchy, at, rows) if at == level else np.zeros(hierarchy.cardinality(at), dtype=np.int64)
@@ -118,17 +118,17 @@ def summary(recoded: Recoded, k: int) -> dict[str, float]:
 
 
 def lowest_levels(hierarchy: Hierarchy, levels: Ints, leaves: Ints) -> Ints:
-    """The lowest level at which the node above each leaf has the same label and the same leaves: padding undone."""
+    """The lowest level on which the node above each leaf has the same label and leaves: undoes padding."""
     known: dict[tuple[str | None, int], int] = {}
     shown = np.empty(hierarchy.codes.shape, dtype=np.int64)
     for level, codes in enumerate(hierarchy.codes):
         nodes = zip(hierarchy.labels[level], np.bincount(codes).tolist(), strict=True)
         # nested: of two nodes above one leaf, those with as many leaves have the same leaves
         shown[level] = np.array([known.setdefault(node, len(known)) for node in nodes])[codes]
-    own = shown[levels, leaves]
+    shown_node = shown[levels, leaves]
     lowest = levels.copy()
     for level in range(hierarchy.height - 1, -1, -1):
-        lowest[(level < levels) & (shown[level, leaves] == own)] = level
+        lowest[(level < levels) & (shown[level, leaves] == shown_node)] = level
     return lowest
 
 

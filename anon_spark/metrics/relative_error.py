@@ -2,8 +2,8 @@
 
 A query counts the records that have x relational values and all of y items. On the release a row counts with the probability
 that its record matches: 1 / leaves of a published node, 1 / (distinct original values in a published range), and for a
-generalized item u that covers q of the items asked for 2^(|u| - q) / (2^|u| - 1) (all its non-empty sets alike likely:
-"sets") or 1 / |u| each ("uniform"). With sets a large u counts with 1/2 and more, so ARE is far above 1 for coarse items.
+generalized item u that covers q of the queried items 2^(|u| - q) / (2^|u| - 1) (all its non-empty sets equally likely:
+"sets") or 1 / |u| each ("uniform"). With "sets" a large u counts 1/2 or more, so ARE is far above 1 for coarse items.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Relational = Mapping[str, Hierarchy | None]  # None: a number without hierarchy,
 Floats = npt.NDArray[np.float64]
 
 KINDS: tuple[Kind, ...] = ((2, 0), (0, 2), (1, 1))  # relational values, items
-MOST_ENDS = 1_000_000  # different ends of published ranges: twice as many as clusters, at most; they reach the driver
+MOST_ENDS = 1_000_000  # distinct ends of published ranges that reach the driver: at most two per cluster
 
 _ATTRIBUTE = PREFIX + "attribute_"  # + position: key of a hierarchy, or a number
 _ITEMS, _SENSITIVE, _TIMES, _DRAWN, _KIND = (PREFIX + name for name in ("items", "sensitive", "times", "drawn", "kind"))
@@ -53,7 +53,7 @@ class Query(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """Queries of all kinds; a kind that no row allows has none."""
+    """Queries of all kinds; a kind that no row allows has no queries."""
 
     kinds: tuple[Kind, ...]
     queries: tuple[Query, ...]
@@ -77,10 +77,10 @@ def draw_workload(
     queries: int = 100,
     seed: int = 1,
 ) -> Workload:
-    """Queries of each kind from as many random rows that have enough items, sensitive ones aside; so each counts one or more.
+    """Queries of each kind, made from random rows with enough items (sensitive ones excluded); so each counts one row or more.
 
-    A table with fewer such rows gives several queries of a row.
-    Guarantee: the same for the same rows and seed, however they are partitioned; every row is alike likely.
+    A table with fewer such rows gives several queries per row.
+    Guarantee: the same for the same rows and seed, however they are partitioned; every row is equally likely.
     Cost: one job with one shuffle by content; `queries` rows per kind reach the driver.
     """
     keyed = _keyed(source, relational, items)
@@ -90,7 +90,7 @@ def draw_workload(
     )
     shown = F.sort_array(F.array_except(F.array_compact(_ITEMS), _SENSITIVE)).alias(_ITEMS)
     content = keyed.crossJoin(F.broadcast(apart)).select(*names, shown).groupBy(*names, _ITEMS)
-    # equal rows are told apart by a number, so that each of them can be drawn
+    # equal rows are numbered, so that each of them can be drawn
     numbered = content.agg(F.count(F.lit(1)).alias(_TIMES)).withColumn(
         _TIMES, F.explode(F.sequence(F.lit(1), F.col(_TIMES).cast("int")))
     )
@@ -107,15 +107,15 @@ def draw_workload(
         return Workload(tuple(kinds), ())
     table = collect_small(reduce(DataFrame.unionByName, drawn), queries * len(kinds), "Rows that queries are made of")
     rows = sorted(table.to_pylist(), key=lambda row: (row[_KIND], row[_DRAWN]))
-    found: list[Query] = []
+    sampled: list[Query] = []
     for at in possible:
-        own = [row for row in rows if row[_KIND] == at]
-        found += [
-            _query(own[number % len(own)], names, kinds[at], f"{seed} {at} {number}")
+        candidates = [row for row in rows if row[_KIND] == at]
+        sampled += [
+            _query(candidates[number % len(candidates)], names, kinds[at], f"{seed} {at} {number}")
             for number in range(queries)
-            if own
+            if candidates
         ]
-    return Workload(tuple(kinds), tuple(found))
+    return Workload(tuple(kinds), tuple(sampled))
 
 
 def relative_error(
@@ -139,7 +139,7 @@ def relative_error(
     require_columns(release, [*relational, published])
     keyed = _keyed(source, relational, items)
     true = _answers(keyed.mapInArrow(_counting(workload), f"{_QUERY} int, {ROWS} double"), [ROWS], workload)[ROWS]
-    # 1. what a published value says about an original one
+    # 1. the chance of an original value given a published one
     numbers = [at for at, hierarchy in enumerate(relational.values()) if hierarchy is None and _asks(workload, at)]
     spreads = _spreads(keyed, release, list(relational), numbers)
     chances = {
@@ -162,9 +162,9 @@ def relative_error(
     kind_of = [query.kind for query, count in zip(workload.queries, true, strict=True) if count > 0]
     means = {
         mode: {
-            kind: float(f"{fsum(found) / len(found):.12g}")
+            kind: float(f"{fsum(errors) / len(errors):.12g}")
             for kind in workload.kinds
-            if (found := [error for own, error in zip(kind_of, off[mode], strict=True) if own == kind])
+            if (errors := [error for query_kind, error in zip(kind_of, off[mode], strict=True) if query_kind == kind])
         }
         for mode in _MODES
     }
@@ -207,13 +207,13 @@ def _shown(name: str, hierarchy: Hierarchy | None) -> Column:
 
 
 def _answers(frame: DataFrame, names: Sequence[str], workload: Workload) -> dict[str, Floats]:
-    """What the tasks found, summed by query."""
+    """The results of the tasks, summed by query."""
     sums = frame.groupBy(_QUERY).agg(*(F.sum(name).alias(name) for name in names))
     table = collect_small(sums, len(workload.queries), "Queries")
-    found = {name: np.zeros(len(workload.queries)) for name in names}
+    totals = {name: np.zeros(len(workload.queries)) for name in names}
     for name in names:
-        found[name][table.column(_QUERY).to_numpy()] = table.column(name).to_numpy()
-    return found
+        totals[name][table.column(_QUERY).to_numpy()] = table.column(name).to_numpy()
+    return totals
 
 
 def _counting(workload: Workload) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
@@ -222,7 +222,7 @@ def _counting(workload: Workload) -> Callable[[Iterable[pa.RecordBatch]], Iterab
     asked = places((query.items for query in workload.queries), known)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = np.zeros(len(asked))
+        counts = np.zeros(len(asked))
         for rows in (piece for batch in batches for piece in pieces(batch, len(known))):
             has = presence(rows.column(_ITEMS), known)
 
@@ -241,8 +241,8 @@ def _counting(workload: Workload) -> Callable[[Iterable[pa.RecordBatch]], Iterab
                 matches = has[items].all(axis=0)
                 for at, key in query.values:
                     matches &= equal(at, key)
-                found[number] += np.count_nonzero(matches)
-        yield pa.RecordBatch.from_pydict({_QUERY: np.arange(found.size, dtype=np.int32), ROWS: found})
+                counts[number] += np.count_nonzero(matches)
+        yield pa.RecordBatch.from_pydict({_QUERY: np.arange(counts.size, dtype=np.int32), ROWS: counts})
 
     return count
 
@@ -256,8 +256,8 @@ class _Spread(NamedTuple):
     def within(self, low: Floats, high: Floats) -> npt.NDArray[np.int64]:
         """How many distinct values lie in each range."""
         first, last = (np.searchsorted(self.ends, end) for end in (low, high))
-        found: npt.NDArray[np.int64] = self.upto[2 * last + 1] - self.upto[2 * first]
-        return found
+        inside: npt.NDArray[np.int64] = self.upto[2 * last + 1] - self.upto[2 * first]
+        return inside
 
 
 def _spreads(keyed: DataFrame, release: DataFrame, names: Sequence[str], numbers: Sequence[int]) -> dict[int, _Spread]:
@@ -270,28 +270,28 @@ def _spreads(keyed: DataFrame, release: DataFrame, names: Sequence[str], numbers
         for end in ("lo", "hi")
     ]
     table = collect_small(release.select(F.inline_outer(F.array(*ranges))).distinct(), MOST_ENDS, "Different ends of ranges")
-    which, value = (table.column(name).to_numpy() for name in (_AT, _VALUE))
-    ends = {at: np.sort(value[which == at]) for at in numbers}
+    number, value = (table.column(name).to_numpy() for name in (_AT, _VALUE))
+    ends = {at: np.sort(value[number == at]) for at in numbers}
 
     def bucketed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            of, values = (column.to_numpy() for column in batch.columns)
-            bucket = np.zeros(len(of), dtype=np.int64)
+            attributes, values = (column.to_numpy() for column in batch.columns)
+            bucket = np.zeros(len(attributes), dtype=np.int64)
             for at, border in ends.items():
-                own = of == at
-                left, right = (np.searchsorted(border, values[own], side) for side in ("left", "right"))
-                bucket[own] = left + right  # 2i: in the gap before end i; 2i + 1: that end
-            yield pa.RecordBatch.from_pydict({_AT: of, _BUCKET: bucket})
+                selected = attributes == at
+                left, right = (np.searchsorted(border, values[selected], side) for side in ("left", "right"))
+                bucket[selected] = left + right  # 2i: in the gap before end i; 2i + 1: that end
+            yield pa.RecordBatch.from_pydict({_AT: attributes, _BUCKET: bucket})
 
     values = [F.struct(F.lit(at).alias(_AT), F.col(f"{_ATTRIBUTE}{at}").alias(_VALUE)) for at in numbers]
     distinct_values = keyed.select(F.inline_outer(F.array(*values))).where(F.isnotnull(_VALUE)).distinct()
     counted = distinct_values.mapInArrow(bucketed, f"{_AT} int, {_BUCKET} long").groupBy(_AT, _BUCKET).count()
     table = collect_small(counted, 2 * MOST_ENDS + len(numbers), "Gaps between ends of ranges")
-    which, bucket, count = (column.to_numpy() for column in table.columns)
+    number, bucket, count = (column.to_numpy() for column in table.columns)
     return {
         at: _Spread(
             border,
-            np.cumsum(np.bincount(bucket[which == at], count[which == at], 2 * len(border) + 1).astype(np.int64)),
+            np.cumsum(np.bincount(bucket[number == at], count[number == at], 2 * len(border) + 1).astype(np.int64)),
         )
         for at, border in ends.items()
     }
@@ -300,7 +300,7 @@ def _spreads(keyed: DataFrame, release: DataFrame, names: Sequence[str], numbers
 def _chances(hierarchy: Hierarchy, key: Any, fractional: bool) -> dict[str | None, float]:
     """Label → 1 / leaves below it, for the labels above a value; a value that the hierarchy does not know has none."""
     if hierarchy.bins is not None and key is not None:
-        leaf = key if key >= 0 else None  # its key is the number of its bin
+        leaf = key if key >= 0 else None  # its key is its bin number
     else:
         leaf = hierarchy.leaf_of(Decimal(key) if fractional and key is not None else key)
     if leaf is None:
@@ -317,19 +317,19 @@ def _estimating(
     asked = places((query.items for query in workload.queries), known)
 
     def estimate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = np.zeros((len(_MODES), len(asked)))
+        expected = np.zeros((len(_MODES), len(asked)))
         for rows in (piece for batch in batches for piece in pieces(batch, 8 * len(known))):
             covering, size = _covering(rows.column(_ITEMS), known)
             chance = _chance_of(rows, chances, spreads)
             for number, (query, items) in enumerate(zip(workload.queries, asked, strict=True)):
                 matching = np.flatnonzero((covering[items] >= 0).all(axis=0))
-                own = np.ones(matching.size)
+                weight = np.ones(matching.size)
                 for at, key in query.values:
-                    own *= chance(at, key)[matching]
+                    weight *= chance(at, key)[matching]
                 for mode, share in enumerate(_item_chances(covering[items][:, matching], size)):
-                    found[mode, number] += float((own * share).sum())
+                    expected[mode, number] += float((weight * share).sum())
         numbers = np.arange(len(asked), dtype=np.int32)
-        yield pa.RecordBatch.from_pydict({_QUERY: numbers, **dict(zip(_MODES, found, strict=True))})
+        yield pa.RecordBatch.from_pydict({_QUERY: numbers, **dict(zip(_MODES, expected, strict=True))})
 
     return estimate
 
@@ -379,7 +379,7 @@ def _chance_of(
             return np.where((low <= key) & (key <= high), share, 0.0)
         known, index = labels(at)
         of_label = np.array([chances[at, key].get(label, 0.0) for label in known])
-        found: Floats = of_label[index]
-        return found
+        by_row: Floats = of_label[index]
+        return by_row
 
     return chance

@@ -1,8 +1,8 @@
-"""Utility loss UL of generalized items: how many sets of items each of them could be, as a share of what its row could be.
+"""Utility loss UL of generalized items: how many item sets each may stand for, as a share of those of its row.
 
 UL of a row: Σ (2^|u| - 1) / (2^σ - 1) over its generalized items u, σ the sum of their sizes; an item that stands for itself
-counts nothing, a row without items loses nothing. UL is no measure of quality by itself: it can fall when items are made
-coarser, so UL_dom, with 2^(all items of the table) - 1 below the line, stands beside it, as log2.
+counts nothing, a row without items loses nothing. UL alone does not measure quality, because it can fall when items get
+coarser. So UL_dom, with 2^(all items of the table) - 1 as the denominator, is reported as well, as log2.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ def utility_loss(release: DataFrame, items: str, domain: int) -> UtilityLoss:
         F.sum(_share(F.col(_SIZE), F.col(_TOTAL)).cast(_EXACT)).alias(_LOST),
     )
     table = collect_small(by_size, MOST_SIZES, "Different sizes of generalized items")
-    found = sorted(table.to_pylist(), key=lambda row: row[_SIZE] or 0)
-    rows = sum(row[ROWS] for row in found)
+    ordered = sorted(table.to_pylist(), key=lambda row: row[_SIZE] or 0)
+    rows = sum(row[ROWS] for row in ordered)
     if rows == 0:
         raise DataError("The utility loss of a table without rows is not defined.")
-    times = {row[_SIZE]: row[_TIMES] for row in found if row[_SIZE] is not None}
+    times = {row[_SIZE]: row[_TIMES] for row in ordered if row[_SIZE] is not None}
     largest, shown = max(times, default=0), sum(times.values())
     if largest > domain:
         raise ConfigurationError(
             f"domain is {domain:,}, but a generalized item stands for {largest:,} items. Count again."
         )
     return UtilityLoss(
-        float(sum(row[_LOST] for row in found if row[_LOST] is not None) / rows),
+        float(sum(row[_LOST] for row in ordered if row[_LOST] is not None) / rows),
         _log2_ul_dom(times, rows, domain),
         rows,
-        sum(row[ROWS] for row in found if row[_SIZE] is None),
+        sum(row[ROWS] for row in ordered if row[_SIZE] is None),
         largest,
         times.get(1, 0) / shown if shown else 1.0,
     )
@@ -86,7 +86,7 @@ def _power(exponent: Column) -> Column:
 
 
 def _log2_ul_dom(times: dict[int, int], rows: int, domain: int) -> float | None:
-    """times: how many generalized items have each size."""
+    """log2 of the mean UL_dom. times: how many generalized items have each size."""
     several = {size: number for size, number in times.items() if size > 1}
     if not several:
         return None

@@ -1,9 +1,10 @@
-"""A simulated rate beside what was promised: how far above it, in standard errors, and how many of them decide."""
+"""Comparison of a simulated rate with the promised one, in standard errors, and the thresholds that decide."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypedDict
 
 LOOK_ERRORS = 3.0  # standard errors above the promise from which a rate is a finding: one-sided, chance of about 1 in 740
 REFUSED_ERRORS = 4.5  # from which a release is refused: chance of about 1 in 300,000
@@ -21,9 +22,18 @@ EXACT_RULE = (
 )
 
 
+class Certainty(TypedDict):
+    """How sure a simulated rate is; the interval covers the true rate with 95 %."""
+
+    interval_from: float
+    interval_to: float
+    standard_error: float | None
+    standard_errors_above_the_promise: float | None
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """A rate that was simulated, its standard error (None: there is no telling) and the rate that was promised at most."""
+    """A rate that was simulated, its standard error (None: unknown) and the highest rate that was promised."""
 
     rate: float
     error: float | None
@@ -31,7 +41,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the true rate lies, with 95 %; the whole range where the standard error is not known."""
+        """The 95 % interval of the true rate; the whole range if the standard error is unknown."""
         if self.error is None:
             return 0.0, 1.0
         return max(0.0, self.rate - INTERVAL_ERRORS * self.error), min(1.0, self.rate + INTERVAL_ERRORS * self.error)
@@ -48,19 +58,19 @@ class Estimate:
 
     @property
     def noticed(self) -> bool:
-        """Whether chance does not explain that it is above the promise."""
+        """Whether the rate is above the promise by more than chance."""
         return self.errors_above >= LOOK_ERRORS
 
-    def facts(self) -> dict[str, float | None]:
-        """The numbers of a report."""
+    def facts(self) -> Certainty:
+        """The certainty of the rate, for reports."""
         low, high = self.interval
         above = self.errors_above
-        return {
-            "interval_from": low,
-            "interval_to": high,
-            "standard_error": self.error,
-            "standard_errors_above_the_promise": above if math.isfinite(above) else None,
-        }
+        return Certainty(
+            interval_from=low,
+            interval_to=high,
+            standard_error=self.error,
+            standard_errors_above_the_promise=above if math.isfinite(above) else None,
+        )
 
     def __str__(self) -> str:
         low, high = self.interval

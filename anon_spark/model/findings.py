@@ -1,4 +1,4 @@
-"""Findings: what a person should know of a release beside the checks it passed, and the one sentence that sums them up."""
+"""Findings: observations about a release beside the checks it passed, and the sentence that sums them up."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LITTLE_LEFT = 0.8  # loss above which hardly anything is left to learn
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was seen.
+    """One observation about a release.
 
     level: `stop`, nothing may be published; `look`, a person should decide before the release is handed out, and no banner
-    is green; `note`, good to know. kind: a word by which programs find it; text: what was seen and what to do, with names
+    is green; `note`, good to know. kind: a word by which programs find it; text: the observation and what to do, with names
     of columns and counts, never a value; share: the number behind it, where there is one.
     """
 

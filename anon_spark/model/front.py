@@ -11,7 +11,7 @@ from anon_spark.model.lattice import Node
 
 @dataclass(frozen=True)
 class Point:
-    """What a node costs and gives. `loss` is an exact integer: two losses are compared without rounding."""
+    """The k and the loss of a node. `loss` is an exact integer: two losses are compared without rounding."""
 
     node: Node
     k: int

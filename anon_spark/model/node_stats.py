@@ -1,4 +1,4 @@
-"""What counting returns for one lattice node, before any metric gives it a meaning."""
+"""The counts of one lattice node, from which metrics are computed."""
 
 from __future__ import annotations
 

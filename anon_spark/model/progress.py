@@ -1,4 +1,4 @@
-"""How long work tells how far it is."""
+"""Progress callback: long work calls it to say how much is done."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from anon_spark.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class FreeRange:
-    """A number without hierarchy; `domain` is what a range is measured by, left out: that of the table."""
+    """A number without hierarchy; `domain` is the range that losses are relative to (default: that of the table)."""
 
     domain: tuple[float, float] | None = None
 

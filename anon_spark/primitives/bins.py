@@ -1,7 +1,7 @@
-"""Number → index of its bin, by Spark expressions: bins are for columns with too many distinct values for a dictionary.
+"""Bins of numbers by Spark expressions, for columns with too many distinct values for a dictionary.
 
-A number is scaled by 10 ** BORDER_DIGITS and cut down to a whole number, as the borders are scaled; so every comparison
-and division is between whole numbers, exact for any number of digits. Which texts are numbers: docs/values.md.
+Numbers and borders are scaled by 10 ** BORDER_DIGITS and rounded down. So every comparison and division is between
+whole numbers, exact for any number of digits. Which texts are numbers: docs/values.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anon_spark.engine import small_frame
 from anon_spark.model.hierarchy import BinGrid
 from anon_spark.model.hierarchy.values import BORDER_DIGITS, MAX_DIGITS, NUMBER
 
-OUTSIDE = -1  # bin index of what is no number of the domain
+OUTSIDE = -1  # bin index of values that are no number of the domain
 WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 _SCALED = T.DecimalType(38, 0)
@@ -31,7 +31,7 @@ _ZERO = "0"
 
 
 def with_bins(df: DataFrame, grids: Mapping[str, BinGrid]) -> DataFrame:
-    """Replace each column by the index of its bin, OUTSIDE for what has none; a null or NaN becomes null. No action."""
+    """Replace each value by the index of its bin, OUTSIDE if it has none; null and NaN become null. No action."""
     if not grids:
         return df
     kept = [F.col(quoted(name)) for name in df.columns if name not in grids]
@@ -43,7 +43,7 @@ def with_bins(df: DataFrame, grids: Mapping[str, BinGrid]) -> DataFrame:
 
 
 def _border_frame(spark: SparkSession, grids: Mapping[str, BinGrid]) -> DataFrame:
-    """Start, stop and width of every grid as one row to be joined in, like all of a hierarchy."""
+    """Start, stop and width of every grid as one row to join, so that no border is a literal in the plan."""
     borders = {
         f"{_BORDER}{part} {at}": pa.array([_scaled(getattr(grid, part))], pa.decimal128(38, 0))
         for at, grid in enumerate(grids.values())
@@ -99,7 +99,7 @@ def _index(df: DataFrame, name: str, at: int, grid: BinGrid) -> Column:
 
 
 def _floor(at: int) -> tuple[Column, Column]:
-    """The scaled number cut down to a whole one, and whether nothing was cut off; null beyond all borders."""
+    """The scaled number rounded down, and whether it was whole; null beyond all borders."""
     digits, shift = F.col(_part("digits", at)), F.col(_part("power", at)) + BORDER_DIGITS
     size = F.length(digits) + shift  # digits of the whole number
     head = F.substring(digits, F.lit(1), F.greatest(size, F.lit(0)))

@@ -1,4 +1,4 @@
-"""Numbered blocks of records that stand beside each other."""
+"""Numbered blocks of neighbouring records."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ MOST_BLOCKS = 10_000_000
 
 def numbers_in(frame: DataFrame, block: str) -> list[int]:
     """The numbers of all blocks, ascending. Cost: one job; at most MOST_BLOCKS reach the driver."""
-    found = collect_small(frame.select(block).distinct(), MOST_BLOCKS, "Blocks")
-    return sorted(map(int, found.column(0).to_numpy()))
+    table = collect_small(frame.select(block).distinct(), MOST_BLOCKS, "Blocks")
+    return sorted(map(int, table.column(0).to_numpy()))
 
 
 def joined_blocks(frame: DataFrame, block: str, numbers: Sequence[int], failed: set[int]) -> DataFrame:
-    """Blocks that failed, each with the next one (the last with the one before). Fewer blocks each time, so this ends."""
+    """Join each failed block with the next one (the last with the one before). Repeating this ends: blocks get fewer."""
     return renumbered(frame, block, numbers, merged_with(numbers, failed))
 
 
 def renumbered(frame: DataFrame, block: str, numbers: Sequence[int], targets: Sequence[int]) -> DataFrame:
-    """Each block under its new number. Cost: a broadcast join; no action."""
+    """The frame with new block numbers. Cost: a broadcast join; no action."""
     table = pa.table({block: pa.array(numbers, pa.int64()), "target": pa.array(targets, pa.int64())})
     joined = frame.join(F.broadcast(small_frame(frame.sparkSession, table)), block)
     return joined.withColumn(block, F.col("target")).select(*frame.columns)
 
 
 def merged_with(numbers: Sequence[int], failed: set[int]) -> list[int]:
-    """The block that each one joins: a failed block takes in the next one, whether that failed or not."""
+    """The block that each block joins: a failed block absorbs the next one, whether that failed or not."""
     targets: list[int] = []
     takes_in = False
     for number in numbers:

@@ -1,8 +1,8 @@
-"""Value ↔ integer code: every quasi-identifier value finds its leaf once, through a dictionary of distinct values.
+"""Value ↔ integer code: each distinct quasi-identifier value is looked up once, in a dictionary.
 
 A column is first turned into a *key* (a long for whole-number types, else text; null stays null and NaN becomes null),
-distinct keys are looked up in the hierarchy in plain Python, and the result is joined back. So the rules by which a
-value meets its leaf stand in one place, `Hierarchy.leaf_of`, and no value is ever a literal in a plan.
+distinct keys are looked up in the hierarchy in plain Python, and the result is joined back. So the rules that assign a
+value to a leaf are in one place, `Hierarchy.leaf_of`, and no value is ever a literal in a plan.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ CODE = PREFIX + "scope_code_"
 class Dictionary:
     """The distinct keys of one column with the leaf of each (UNSEEN where the hierarchy knows none) and its rows.
 
-    A value that a rule would take, but that only rows have which a policy drops, is UNSEEN and not `strange`: the rule was
-    not completed with it, and nobody needs to be told.
+    A value that a rule accepts but that occurs only in rows dropped by a policy is UNSEEN and not `strange`: the rule was not
+    completed with it, and it is not reported.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Dictionary:
     leaves: NDArray[np.int32]
     rows: NDArray[np.int64]
     null_rows: int
-    # rows, but for those that a null drops, where the value itself is unknown; else 0
+    # rows of an unknown value, without rows dropped for a null; else 0
     strange: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
@@ -127,26 +127,26 @@ def dictionaries(
     table = _values(keyed, names, there, rows, ~with_null)
     if table.num_rows == 0:
         raise DataError("The input table is empty: there is nothing to release.", rows=0)
-    found = _by_position(table, len(names))
+    values_by_column = _by_position(table, len(names))
     parsers = [_parser(keyed, name, numbers) for name in names]
     entries = [
-        _dictionary(name, hierarchies[name], parse, own, nulls)
-        for name, parse, own in zip(names, parsers, found, strict=True)
+        _dictionary(name, hierarchies[name], parse, values, nulls)
+        for name, parse, values in zip(names, parsers, values_by_column, strict=True)
     ]
     completed = [
         not isinstance(hierarchies[entry.name], Hierarchy) or entry.hierarchy.has_null for entry in entries
-    ]  # by what the rows hold
+    ]  # by the values of the rows
     if not any(entry.unseen_values for entry in entries) or not any(completed):
         return entries
     codes = [f"{CODE}{position}" for position in range(len(names))]
     coded = with_codes(keyed, entries, [0] * len(names), codes)
     unknown = reduce(or_, (there[name] & F.col(code).isNull() for name, code in zip(names, codes, strict=True)))
     in_scope = _by_position(_values(coded, names, there, rows, ~_of_record(unknown, record)), len(names))
-    if not any(scope for own in in_scope for _, _, scope in own):
-        return entries  # nothing is left, which whoever asks refuses
+    if not any(scope for values in in_scope for _, _, scope in values):
+        return entries  # no row is left: the caller refuses that
     return [
-        replace(_dictionary(entry.name, hierarchies[entry.name], parse, own, nulls), strange=entry.strange)
-        for entry, parse, own in zip(entries, parsers, in_scope, strict=True)
+        replace(_dictionary(entry.name, hierarchies[entry.name], parse, values, nulls), strange=entry.strange)
+        for entry, parse, values in zip(entries, parsers, in_scope, strict=True)
     ]
 
 
@@ -163,8 +163,8 @@ def _values(
     counted = keyed.select(
         texts.alias(TEXT), F.array(*there.values()).alias(THERE), rows.alias(ROWS), F.when(in_scope, rows).alias(SCOPE)
     )
-    # outer, here and wherever an array has cells by construction: else Spark first filters by the size of the array, and writes
-    # out every cell for it
+    # outer, here and wherever an array is never empty: else Spark first filters by the size of the array and materializes every
+    # cell for it
     each = counted.select(F.posexplode_outer(TEXT).alias(POSITION, TEXT), THERE, ROWS, SCOPE)
     sums = [F.sum(ROWS).alias(ROWS), F.coalesce(F.sum(SCOPE), F.lit(0)).alias(SCOPE)]
     values = each.where(F.col(THERE)[F.col(POSITION)]).groupBy(POSITION, TEXT).agg(*sums)
@@ -174,10 +174,10 @@ def _values(
 
 def _by_position(table: pa.Table, count: int) -> list[list[tuple[str | None, int, int]]]:
     """Texts with their rows and rows in scope, by quasi-identifier."""
-    found: list[list[tuple[str | None, int, int]]] = [[] for _ in range(count)]
+    by_column: list[list[tuple[str | None, int, int]]] = [[] for _ in range(count)]
     for position, text, rows, scope in zip(*(table.column(index).to_pylist() for index in range(4)), strict=True):
-        found[position].append((text, rows, scope))
-    return found
+        by_column[position].append((text, rows, scope))
+    return by_column
 
 
 def with_codes(
@@ -196,7 +196,7 @@ def with_codes(
             continue
         key, frame = F.col(quoted(dictionary.name)), _code_frame(keyed.sparkSession, dictionary, level, code)
         same = key == F.col(TEXT)
-        if dictionary.key_type == "string":  # Spark probes a long much faster than a text: hashes meet first
+        if dictionary.key_type == "string":  # Spark probes a long much faster than a text, so hashes are compared first
             same = (F.xxhash64(key) == F.xxhash64(TEXT)) & F.coalesce(same, F.lit(False))
         coded = coded.join(F.broadcast(frame), same, "left").drop(TEXT)
         if hierarchy.has_null:
@@ -222,7 +222,7 @@ def with_labels(
 
 
 def _code_frame(spark: SparkSession, dictionary: Dictionary, level: int, code: str) -> DataFrame:
-    """Rows (key, code on the level) of the keys that have a leaf, to be joined in."""
+    """Rows (key, code on the level) of the keys that have a leaf, for a join."""
     seen = np.flatnonzero(dictionary.leaves != UNSEEN)
     key_type = pa.int64() if dictionary.key_type == "bigint" else pa.string()
     columns: dict[str, Any] = {
@@ -262,12 +262,12 @@ def _dictionary(
     name: str,
     hierarchy: Hierarchy | Rule,
     parse: Callable[[str], Any],
-    found: list[tuple[str | None, int, int]],
+    texts: list[tuple[str | None, int, int]],
     nulls: str,
 ) -> Dictionary:
-    """found: texts with their rows, and their rows in scope, which alone complete a rule and make a null leaf."""
-    known = sorted((text, rows, scope) for text, rows, scope in found if text is not None)
-    null_rows = sum(rows for text, rows, _ in found if text is None)
+    """The dictionary of one column. texts: (text, rows, rows in scope); only rows in scope complete a rule or add a null leaf."""
+    known = sorted((text, rows, scope) for text, rows, scope in texts if text is not None)
+    null_rows = sum(rows for text, rows, _ in texts if text is None)
     if not isinstance(hierarchy, Hierarchy):
         if not known and null_rows:
             raise DataError(f"Column {name} holds nulls only: leave it out of the quasi-identifiers.", rows=null_rows)
@@ -283,7 +283,7 @@ def _dictionary(
         leaves = [UNSEEN if index == OUTSIDE else index for index in values]
     else:
         leaves = [_leaf(hierarchy, value) for value in values]
-    if nulls == "value" and any(scope for text, _, scope in found if text is None):
+    if nulls == "value" and any(scope for text, _, scope in texts if text is None):
         hierarchy = hierarchy.with_null()
     scopes = np.array([scope for _, _, scope in known], dtype=np.int64)
     codes = np.array(leaves, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The order of a release: a keyed function of what is published, so that the source's order is gone."""
+"""The order of a release: a keyed function of published content, so that nothing of the source's order remains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anon_spark.engine import small_frame
 
 
 def key_frame(spark: SparkSession, key: str) -> DataFrame:
-    """The run key as one row to be joined in: a literal would stand in the event log."""
+    """The run key as one row to join, because a literal would appear in the event log."""
     return small_frame(spark, pa.table({KEY: [key]}))
 
 
@@ -27,6 +27,6 @@ def shuffled(release: DataFrame, key: DataFrame, published: Sequence[str]) -> Da
 
 
 def with_order(release: DataFrame, key: DataFrame, published: Sequence[str]) -> DataFrame:
-    """Append the value that a release is ordered by: a hash of the key and the published values."""
+    """Append the sort value of a release: a hash of the key and the published values."""
     content = [part for name in published for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
     return release.crossJoin(F.broadcast(key)).withColumn(ORDER, F.xxhash64(KEY, *content)).drop(KEY)

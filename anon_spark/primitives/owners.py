@@ -1,4 +1,4 @@
-"""Which process a private folder belongs to, so that the next run can tell what a dead one left behind."""
+"""Owners of private folders: the next run can recognise folders that a dead process left behind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SPACE = Path("/proc/self/ns/pid")  # containers of one machine may share its na
 
 @dataclass(frozen=True)
 class Owner:
-    """A process of a user on a host; `boot` and `started` tell it from a later one with the same number.
+    """A process of a user on a host; `boot` and `started` distinguish it from a later one with the same number.
 
-    space: where its number counts: a container has numbers of its own.
+    space: the namespace of its number, because containers have their own.
     """
 
     user: str
@@ -37,7 +37,7 @@ class Owner:
 
     @classmethod
     def from_text(cls, text: str) -> Owner | None:
-        """What `text` wrote; None where it says something else."""
+        """The owner that `text` wrote; None if the text is something else."""
         try:
             content: Any = json.loads(text)
         except json.JSONDecodeError:
@@ -48,17 +48,17 @@ class Owner:
         return cls(**{field.name: content[field.name] for field in fields(cls) if field.name in content})
 
     def text(self) -> str:
-        """As it is kept in a file."""
+        """The owner as text for a file."""
         return json.dumps(asdict(self))
 
     @property
     def is_mine(self) -> bool:
-        """Whether the same user owns it, on whatever host."""
+        """Whether it belongs to the same user, on any host."""
         return self.user == user_name()
 
     @property
     def is_here(self) -> bool:
-        """Whether it runs, or ran, where this process can see it."""
+        """Whether it runs or ran on this host, visible to this process."""
         return self.host == socket.gethostname() and (self._is_of_earlier_boot or self.space in ("", _space()))
 
     @property
@@ -67,7 +67,7 @@ class Owner:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is known to have ended; of a process on another host or in another container nothing is known."""
+        """Whether it has surely ended; unknown for processes on another host or in another container."""
         if not self.is_here:
             return False
         if self._is_of_earlier_boot:
@@ -76,7 +76,7 @@ class Owner:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return True
-        except PermissionError:  # somebody else's process now, or still
+        except PermissionError:  # the number belongs to another user's process
             pass
         return bool(self.started) and self.started != _started(self.pid)
 
@@ -85,7 +85,7 @@ class Owner:
 
 
 def user_name() -> str:
-    """Who runs this process; a number where the system knows no name."""
+    """The user of this process; a number if the system has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -107,7 +107,7 @@ def _space() -> str:
 
 
 def _started(pid: int) -> str:
-    """When the process started, in ticks since the machine did; nothing where the system does not tell."""
+    """When the process started, in ticks since boot; empty if the system does not tell."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,4 +1,4 @@
-"""Codes of several columns in as few longs as hold them: how a tuple or a class travels and is joined."""
+"""Packing: codes of several columns in as few longs as possible, for shuffles and joins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def named_words(words: Sequence[Column]) -> list[Column]:
 
 
 def packed(codes: Sequence[str], cardinalities: Sequence[int]) -> list[Column]:
-    """Codes side by side in as few longs as hold them: Spark probes one long much faster than many integers."""
+    """The codes packed into as few longs as possible: Spark probes one long much faster than many integers."""
     words: list[Column] = []
     free = 0
     for code, cardinality in zip(codes, cardinalities, strict=True):

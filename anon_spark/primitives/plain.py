@@ -1,4 +1,4 @@
-"""Tables without what curators and tools have written on their columns: comments, value lists, default values."""
+"""Tables without column metadata, such as comments, value lists and default values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def without_metadata(df: DataFrame) -> DataFrame:
     columns = []
     for field in df.schema.fields:
         kind, column = bare(field.dataType), F.col(quoted(field.name))
-        # an alias drops what stands on the column, a cast what stands inside its type
+        # an alias drops the metadata of the column, a cast that inside its type
         columns.append((column if kind == field.dataType else column.cast(kind)).alias(field.name, metadata={}))
     return df.select(*columns)
 

@@ -1,4 +1,4 @@
-"""Ranks of a global order, without a count of rows in one place."""
+"""Ranks of a global order, without moving all rows to one task."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from anon_spark.primitives.rounds import Workspace, collect_small
 
 PLACE = PREFIX + "place"  # where a row stands in its sorted partition
 PART, BEFORE = PREFIX + "sorted_part", PREFIX + "before"  # a sorted partition, and how many rows stand before it
-MOST_PARTITIONS = 1_000_000  # a sort has as many as spark.sql.shuffle.partitions says
-PARTITION_BITS = 33  # how Spark numbers rows: partition, then place in it
+MOST_PARTITIONS = 1_000_000  # a sort has spark.sql.shuffle.partitions of them
+PARTITION_BITS = 33  # Spark's row numbers: the partition above these bits, the position below
 
 
 def ranked(frame: DataFrame, by: Sequence[str], workspace: Workspace, rank: str = LINK) -> DataFrame:
@@ -25,7 +25,7 @@ def ranked(frame: DataFrame, by: Sequence[str], workspace: Workspace, rank: str 
     Cost: one global sort that is stored, one small job: a number per partition reaches the driver.
     """
     ordered = frame.orderBy(*by).withColumn(PLACE, F.monotonically_increasing_id()).drop(*by)
-    stored = workspace.store(ordered, "sorted")  # numbered once: a second run of a task could number otherwise
+    stored = workspace.store(ordered, "sorted")  # numbered once: a retried task could give other numbers
     part = F.shiftright(PLACE, PARTITION_BITS)
     sizes = collect_small(stored.groupBy(part.alias(PART)).count().orderBy(PART), MOST_PARTITIONS, "Partitions of a sort")
     counts = sizes.column("count").to_numpy()

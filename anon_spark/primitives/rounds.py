@@ -24,7 +24,7 @@ from anon_spark.primitives.stores import PRIVATE, Store, private_folder, remains
 R = TypeVar("R")
 
 SETTLING, PAUSE = 30, 0.1  # how often, and seconds between
-PROBES = 16  # files by which a cluster shows that its workers and the driver mean the same place
+PROBES = 16  # files that show whether workers and driver see the same place
 
 
 class Workspace:
@@ -51,7 +51,7 @@ class Workspace:
         return self._frames[name]
 
     def stored(self, name: str) -> DataFrame:
-        """What was stored last under a name."""
+        """The frame last stored under a name."""
         return self._frames[name]
 
     def close(self) -> None:
@@ -59,13 +59,13 @@ class Workspace:
         Store.of(self.path).remove()
 
     def close_for_good(self, times: int = SETTLING) -> None:
-        """Delete everything, again and again for some seconds: tasks that were cancelled may still write."""
+        """Delete everything repeatedly for some seconds, because cancelled tasks may still write."""
         for _ in range(times):
             self.close()
             sleep(PAUSE)
 
     def _make(self) -> None:
-        """The private folder, with its owner in it: personal data come here."""
+        """Make the private folder, with a note of its owner."""
         try:
             private_folder(Store.of(self._root), self._name)
         except OSError as error:
@@ -78,7 +78,7 @@ class Workspace:
     def _require_shared(self) -> None:
         """Refuse a place that workers and driver see differently: raw data would stay there when the run is over."""
         probe = f"{self.path}/000-probe"
-        self._spark.range(0, PROBES, 1, PROBES).write.parquet(probe)  # numbers of nobody
+        self._spark.range(0, PROBES, 1, PROBES).write.parquet(probe)  # no personal data
         seen = sum(name.endswith(".parquet") for name in Store.of(probe).names())
         if seen < PROBES:
             raise ConfigurationError(
@@ -96,20 +96,20 @@ class Workspace:
 
 
 def fitted(spark: SparkSession, workdir: str | None, workspace: Workspace | None, fit: Callable[[Workspace], R]) -> R:
-    """What a fit returns that keeps private files: in the workspace given, else in one of its own.
+    """The recoding of a fit that keeps private files: in the given workspace, else in a private one.
 
-    Its own is removed when the fit fails, by the recoding's `close`, or at the end of the program: a frame that
-    `transform` returned may still read it when the recoding is garbage.
+    The private one is removed if the fit fails, by the recoding's `close`, or at the end of the program: a frame from
+    `transform` may still read it when the recoding is garbage.
     """
     if workspace is not None:
         return fit(workspace)
-    own = Workspace(spark, workdir)
+    private = Workspace(spark, workdir)
     try:
-        recoding = fit(own)
+        recoding = fit(private)
     except BaseException:
-        own.close()
+        private.close()
         raise
-    atexit.register(own.close)
+    atexit.register(private.close)
     return recoding
 
 
@@ -127,9 +127,9 @@ def usable(spark: SparkSession, root: str | None) -> None:
 
 
 def sweep_work(spark: SparkSession, root: str | None) -> tuple[int, list[str]]:
-    """Remove the folders that dead runs of this user left there and among the temporary files of this machine.
+    """Remove the folders that dead runs of this user left in `root` and among the temporary files of this machine.
 
-    How many of them held stored frames, and who owns those that may still be at work elsewhere.
+    Returns how many held stored frames, and the owners of those that may still be in use elsewhere.
     """
     place = Store.of(root if root is not None else _temporary_root(spark))
     swept = sweep(place)

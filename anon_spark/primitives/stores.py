@@ -1,4 +1,4 @@
-"""Files and folders of a job as the driver reaches them: local ones, or those of a store that PyArrow knows."""
+"""Files and folders of a job that the driver manages: local ones, or those of a store that PyArrow supports."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pyarrow import fs
 from anon_spark.errors import ConfigurationError
 from anon_spark.primitives.owners import OWNER, Owner
 
-PRIVATE = "anon-spark-"  # how the folder of a run is called below `work:`
+PRIVATE = "anon-spark-"  # prefix of the folder of a run below `work:`
 
 
 @dataclass(frozen=True)
 class Store:
-    """One folder, whether it is there or not."""
+    """A file or folder, existing or not."""
 
     filesystem: fs.FileSystem
     path: str
@@ -34,7 +34,7 @@ class Store:
         if "://" not in uri and not uri.startswith("file:"):
             return cls(fs.LocalFileSystem(), str(Path(uri).absolute()))
         try:
-            filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", uri))  # Hadoop's names of one store
+            filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", uri))  # Hadoop has other schemes for S3
         except (pa.ArrowInvalid, OSError) as error:
             raise ConfigurationError(
                 f"{key}: {uri.split(':', 1)[0]}: cannot be managed from here. Use a local, hdfs, s3, gs or abfs path."
@@ -57,12 +57,12 @@ class Store:
         return bool(self.filesystem.get_file_info(self.path).type == fs.FileType.Directory)
 
     def names(self) -> list[str]:
-        """What lies right inside, sorted; nothing where there is no such folder."""
-        found = self.filesystem.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
-        return sorted(info.base_name for info in found)
+        """The names directly inside, sorted; empty if there is no such folder."""
+        entries = self.filesystem.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+        return sorted(info.base_name for info in entries)
 
     def read(self) -> str | None:
-        """The text of a small file; None where it cannot be read."""
+        """The text of a small file; None if it cannot be read."""
         try:
             with self.filesystem.open_input_stream(self.path) as file:
                 return file.read().decode("utf-8", errors="replace")
@@ -74,31 +74,31 @@ class Store:
             file.write(text.encode("utf-8"))
 
     def replace(self, text: str) -> None:
-        """Write a file at once: who reads it meanwhile, or after a crash, sees all of the old text or of the new one."""
+        """Replace a file atomically: readers, also after a crash, see either the old text or the new one."""
         draft = Store(self.filesystem, f"{self.path}.draft")
         draft.write(text)
         self.filesystem.move(draft.path, self.path)
 
     def make(self) -> None:
-        """The folder and those above it, for its owner only where the system can say so."""
+        """Make the folder and its parents, readable by its owner only where the system supports it."""
         if self.is_local:
             Path(self.path).mkdir(mode=0o700, parents=True)
         else:
             self.filesystem.create_dir(self.path, recursive=True)
 
     def remove(self) -> None:
-        """The file or folder with all that is in it; nothing where there is none."""
+        """Remove the file or folder with its content, if it exists."""
         kind = self.filesystem.get_file_info(self.path).type
         try:
             if kind == fs.FileType.Directory:
                 self.filesystem.delete_dir(self.path)
             elif kind != fs.FileType.NotFound:
                 self.filesystem.delete_file(self.path)
-        except FileNotFoundError:  # somebody was faster
+        except FileNotFoundError:  # another process was faster
             pass
 
     def remove_empty(self) -> None:
-        """The folder if nothing is in it, also if somebody puts something there at this moment (local ones; stores have none)."""
+        """Remove the folder if it is empty, safely against concurrent writes (local ones; stores have no empty folders)."""
         if self.is_local:
             with suppress(OSError):
                 Path(self.path).rmdir()
@@ -107,14 +107,14 @@ class Store:
 
 
 def user_root() -> Path:
-    """The private folder of this user on this machine, for what a local session writes besides.
+    """The private folder of this user on this machine, for other files of a local session.
 
-    Guarantee: it belongs to the user, who alone can look into it; anything else there is refused.
+    Guarantee: it belongs to the user, who alone can read it; otherwise raises.
     """
     path = Path(tempfile.gettempdir()) / f"{PRIVATE}{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
-    if path.is_symlink() or not path.is_dir() or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = path.lstat()
+    if path.is_symlink() or not path.is_dir() or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise ConfigurationError(
             f"{path} is not a private folder of this user, so nothing personal is put there. Remove it, or set TMPDIR to "
             "another place."
@@ -123,9 +123,9 @@ def user_root() -> Path:
 
 
 def private_folder(root: Store, name: str = "") -> Store:
-    """A new folder below `root` that says who owns it; the folder and its owner appear one after the other.
+    """A new folder below `root` with a note of its owner, which is written right after the folder.
 
-    Raises OSError where it cannot be made.
+    Raises OSError if it cannot be made.
     """
     folder = root.below(f"{PRIVATE}{name or uuid4().hex}")
     folder.make()
@@ -135,7 +135,7 @@ def private_folder(root: Store, name: str = "") -> Store:
 
 @dataclass(frozen=True)
 class Remains:
-    """A private folder of the same user that is still there, and who owns it."""
+    """A private folder of the same user that still exists, and its owner."""
 
     folder: Store
     owner: Owner
@@ -146,12 +146,12 @@ class Remains:
 
     @property
     def is_here(self) -> bool:
-        """Whether its owner can be told dead or alive from here."""
+        """Whether this process can tell if its owner is alive."""
         return self.owner.is_here
 
 
 def remains(root: Store) -> Iterator[Remains]:
-    """Private folders of this user below `root`, of live runs too; a folder that says nothing of its owner is left alone."""
+    """Private folders of this user below `root`, of live runs too; folders without a note of their owner are left alone."""
     for name in root.names():
         if name.startswith(PRIVATE):
             folder = root.below(name)
@@ -161,9 +161,9 @@ def remains(root: Store) -> Iterator[Remains]:
 
 
 def sweep(root: Store) -> int:
-    """Remove what dead runs of this user left below `root`; how many folders that were. Other folders stay.
+    """Remove the folders that dead runs of this user left below `root`; returns how many. Other folders stay.
 
-    A folder that cannot be removed stays, too: it is told again by the next run.
+    A folder that cannot be removed also stays: the next run reports it again.
     """
     swept = 0
     for left in remains(root):

@@ -1,4 +1,4 @@
-"""What every family asks of a table before it looks at a row."""
+"""Checks of a table that every family makes before it reads a row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anon_spark.errors import ConfigurationError, DataError, did_you_mean
 
 
 def require_columns(df: DataFrame, names: Sequence[str]) -> None:
-    """Refuse columns that the table does not have, or that carry our own names."""
+    """Refuse columns that the table does not have, or that have reserved names."""
     missing = [name for name in names if name not in df.columns]
     if missing:
         hints = "".join(did_you_mean(name, df.columns) for name in missing)
@@ -23,13 +23,13 @@ def require_columns(df: DataFrame, names: Sequence[str]) -> None:
 
 
 def refuse_several_rows(df: DataFrame, person: str) -> None:
-    """Raise unless every person has one row: several rows of one person are no crowd. Cost: one shuffle of the persons."""
+    """Raise unless every person has one row, because k rows of one person protect nobody. Cost: one shuffle of the persons."""
     who = F.col(quoted(person))
     counted = df.groupBy(who.alias(PERSONS)).agg(F.count(F.lit(1)).alias(ROWS))
-    found = counted.agg(F.count_if(F.col(PERSONS).isNull() | (F.col(ROWS) > 1))).collect()[0][0]
-    if found:
+    faulty = counted.agg(F.count_if(F.col(PERSONS).isNull() | (F.col(ROWS) > 1))).collect()[0][0]
+    if faulty:
         raise DataError(
-            f"columns.person {person}: {found:,} persons have several rows, or rows have no person. Combine each person's "
+            f"columns.person {person}: {faulty:,} persons have several rows, or rows have no person. Combine each person's "
             "rows into one; of the families, lattice alone counts persons.",
-            persons=int(found),
+            persons=int(faulty),
         )

@@ -1,4 +1,4 @@
-"""Arrow tables in tasks: one call per group, and lists of numbers in and out."""
+"""Tasks on Arrow tables: one call per group, and conversion of lists of numbers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from anon_spark.columns import PREFIX
 from anon_spark.kernels.classes import Codes, Ints
 
 MOST_TASKS = 1_000
-COLUMN = PREFIX + "column_"  # + position: a column on its way to a task and back
+COLUMN = PREFIX + "column_"  # + position: name of a column inside a task
 
 Task = Callable[[pa.Table], pa.Table]
 BatchTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def in_batches(frame: DataFrame, work: BatchTask, schema: T.StructType) -> DataFrame:
-    """`mapInArrow` on a frame with a user's columns: Spark takes a dot in a name for a field, so they travel by position."""
+    """`mapInArrow` on a frame with a user's columns, renamed by position: Spark takes a dot in a name for a field."""
     names, inner = frame.columns, by_position(schema)
 
     def renamed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -34,7 +34,7 @@ def in_batches(frame: DataFrame, work: BatchTask, schema: T.StructType) -> DataF
 
 
 def by_position(schema: T.StructType) -> T.StructType:
-    """The same types under the names that `in_batches` and `in_groups` give columns on their way."""
+    """The schema with the names that `in_batches` and `in_groups` give columns inside tasks."""
     fields = enumerate(schema.fields)
     return T.StructType([T.StructField(f"{COLUMN}{at}", field.dataType, field.nullable) for at, field in fields])
 
@@ -46,10 +46,10 @@ def _positions(frame: DataFrame) -> DataFrame:
 def in_groups(
     frame: DataFrame, by: str, work: Task, schema: T.StructType | str, groups: int | None = None
 ) -> DataFrame:
-    """One call per group. groups: how many there are, about, where that is known. Cost: one shuffle, and a count if not.
+    """One call per group. groups: their approximate number, if known. Cost: one shuffle, and a count if it is not.
 
-    The number of partitions is stated: Spark would put laborious groups into one task because they are small. Columns travel
-    by position: Spark takes a dot in a name for a field.
+    The number of partitions is explicit: Spark would put small but costly groups into one task. Columns are renamed by
+    position: Spark takes a dot in a name for a field.
     """
     if groups is None:
         groups = int(frame.select(F.approx_count_distinct(by)).collect()[0][0])
@@ -65,7 +65,7 @@ def in_groups(
 
 
 def as_expected(table: pa.Table, schema: T.StructType) -> pa.Table:
-    """In the types that Spark takes back: a timestamp comes in the session's time zone and must return in UTC."""
+    """The table in the types that Spark accepts: a timestamp comes in the session's time zone and must return in UTC."""
     return table.select(schema.names).cast(to_arrow_schema(schema))
 
 

@@ -1,6 +1,6 @@
 """Releases of one table side by side: the same measures of each, as a table and a picture, and as the files of a report.
 
-From numbers and names alone, as in the report of a run. It ranks nothing: which loss matters is the reader's to say.
+From numbers and names alone, as in the report of a run. It ranks nothing: the reader decides which loss matters.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ class Comparison:
     @property
     def table(self) -> pd.DataFrame:
         """One row per release: family, k, and the measures by their keys."""
-        rows = [{"family": one.family, "k": one.k, **one.measures} for one in self.releases]
-        return pd.DataFrame(rows, index=pd.Index([one.name for one in self.releases], name="release"))
+        rows = [{"family": release.family, "k": release.k, **release.measures} for release in self.releases]
+        return pd.DataFrame(rows, index=pd.Index([release.name for release in self.releases], name="release"))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the drawing, as JSON types."""
-        own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "releases"}
+        fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "releases"}
         releases = [plain(asdict(release)) for release in self.releases]
-        return {"format": FORMAT, **own, "releases": releases, "sections": sections_dict(self.sections)}
+        return {"format": FORMAT, **fields, "releases": releases, "sections": sections_dict(self.sections)}
 
     def to_json(self) -> str:
         """Machine readable: stable keys, no drawing."""
@@ -156,7 +156,7 @@ class Comparison:
 
     @property
     def covers(self) -> list[str]:
-        """What each release promises."""
+        """The guarantee of each release."""
         return [f"{release.name}: {release.guarantee}" for release in self.releases]
 
     @property
@@ -165,12 +165,12 @@ class Comparison:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """None: it judges no release."""
+        """Always empty: a comparison judges no release."""
         return ()
 
     @property
     def warnings(self) -> list[str]:
-        """What to bear in mind when the numbers are read."""
+        """Cautions for readers of the numbers."""
         if len({release.k for release in self.releases}) == 1:
             return []
         return ["The releases have different k: CAVG is over the k of each, and a larger k has to lose more."]
@@ -181,7 +181,7 @@ class Comparison:
 
     @property
     def checked(self) -> str:
-        return "Checks of the releases that stand"
+        return "Checks of the current releases"
 
     @property
     def checks(self) -> list[Check]:
@@ -196,8 +196,8 @@ class Comparison:
         """Table and picture."""
         names = [release.name for release in self.releases]
         rows = [
-            (words, *(release.measures[key] for release in self.releases), better)
-            for key, (words, better) in MEASURES.items()
+            (measure, *(release.measures[key] for release in self.releases), better)
+            for key, (measure, better) in MEASURES.items()
         ]
         raw = [
             ("Sampled rows", self.attack["sampled_rows"]),
@@ -205,13 +205,13 @@ class Comparison:
             ("Success on the raw table, least protected row", self.attack["worst"]),
         ]
         panels = {title: [release.measures[key] for release in self.releases] for key, title in DRAWN.items()}
-        told = "; ".join(f"{title}: {_told(names, amounts)}" for title, amounts in panels.items())
+        words = "; ".join(f"{title}: {_amounts_text(names, amounts)}" for title, amounts in panels.items())
         return [
             Section(
                 "Measures side by side",
                 [
                     Table("", ("measure", *names, "better is"), rows, SUPPRESSED),
-                    Picture("Each measure on its own scale", panels_plot(names, panels), f"Bars by release. {told}."),
+                    Picture("Each measure on its own scale", panels_plot(names, panels), f"Bars by release. {words}."),
                 ],
             ),
             Section("The attack", [Text("", [ATTACK]), Table("", ("before", "value"), raw)]),
@@ -233,10 +233,13 @@ class Comparison:
         return [passed, test_key] if tested else [passed]
 
     def particulars(self) -> list[tuple[str, str]]:
-        """What identifies the table and the releases."""
+        """Rows that identify the table and the releases."""
         releases = [
-            (f"Release {one.name}", f"{versioned(one.table, one.version)}, family {one.family}, run {one.run_id}")
-            for one in self.releases
+            (
+                f"Release {release.name}",
+                f"{versioned(release.table, release.version)}, family {release.family}, run {release.run_id}",
+            )
+            for release in self.releases
         ]
         rows: list[tuple[str, Any]] = [
             ("Input", versioned(self.input_table, self.input_version)),
@@ -248,5 +251,5 @@ class Comparison:
         return [(name, show(value)) for name, value in rows]
 
 
-def _told(names: Sequence[str], amounts: Sequence[float]) -> str:
+def _amounts_text(names: Sequence[str], amounts: Sequence[float]) -> str:
     return ", ".join(f"{name} {show(amount)}" for name, amount in zip(names, amounts, strict=True))

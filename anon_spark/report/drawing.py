@@ -1,4 +1,4 @@
-"""From a matplotlib figure to an inline SVG: deterministic, text as text, colours that follow the page.
+"""Inline SVG of matplotlib figures: deterministic, text as text, colours that follow the page.
 
 No pyplot, so no global figure, no window, no backend chosen for the caller; rcParams are changed only inside `svg_of`.
 """
@@ -17,7 +17,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Each colour is drawn as itself and leaves as a CSS variable with itself as fallback: the page sets the dark ones.
+# Each colour becomes a CSS variable with the colour itself as fallback; the page sets the variables for a dark theme.
 INK = "#1b2129"
 MUTED = "#5a6672"
 GRID = "#dde2e8"
@@ -90,7 +90,7 @@ def plain_axes(axes: Axes) -> None:
 
 
 def _inlined(svg: str, tooltips: Mapping[str, str]) -> str:
-    svg = _SHEET.sub("", _PROLOG.sub("", svg), count=1)  # its sheet addresses `*`: the whole page
+    svg = _SHEET.sub("", _PROLOG.sub("", svg), count=1)  # its style sheet selects `*`, the whole page
     for gid, tooltip in tooltips.items():
         svg = svg.replace(f'<g id="{gid}">', f'<g id="{gid}" class="asr-point"><title>{escape(tooltip)}</title>', 1)
     svg = _with_own_ids(svg)
@@ -102,16 +102,16 @@ def _inlined(svg: str, tooltips: Mapping[str, str]) -> str:
 
 def _with_own_ids(svg: str) -> str:
     """Keep only ids something refers to, made unique by a digest of the drawing: several drawings share one page."""
-    used = {one or other for one, other in _REFERENCE.findall(svg)}
+    used = {href or url for href, url in _REFERENCE.findall(svg)}
     prefix = "asr" + hashlib.sha256(svg.encode()).hexdigest()[:8] + "-"
-    svg = _ID.sub(lambda found: f' id="{prefix}{found[1]}"' if found[1] in used else "", svg)
+    svg = _ID.sub(lambda match: f' id="{prefix}{match[1]}"' if match[1] in used else "", svg)
     return svg.replace('href="#', f'href="#{prefix}').replace("url(#", f"url(#{prefix}")
 
 
-def _root(found: re.Match[str]) -> str:
-    width = float(found[1].split()[2])
+def _root(match: re.Match[str]) -> str:
+    width = float(match[1].split()[2])
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{found[1]}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{match[1]}" '
         f'class="asr-plot" style="width: 100%; max-width: {width * 4 / 3:.0f}px; '
         'stroke-linejoin: round; stroke-linecap: butt">'
     )

@@ -1,4 +1,4 @@
-"""How a value looks in a report, and how it looks in JSON. One place, so HTML and Markdown say the same."""
+"""Formats of values in a report and in JSON. One place, so HTML and Markdown say the same."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return [plain(inner) for inner in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.metadata.get("json", field.name): plain(getattr(value, field.name)) for field in fields(value)}
     if hasattr(value, "tolist"):  # a numpy array
         return plain(value.tolist())
     return str(value)

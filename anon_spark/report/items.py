@@ -1,4 +1,4 @@
-"""What a section of a report is made of. Values without behaviour: the renderers know how each one looks."""
+"""The items of a report section. Values without behaviour: the renderers know how each one looks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing as inline SVG, with the words that stand for it where it cannot be seen.
+    """A drawing as inline SVG, with words for readers who cannot see it.
 
     Guarantee: nothing in it runs and nothing in it is fetched; a drawing that would is refused.
     """
@@ -66,7 +66,7 @@ Item = Table | Picture | Text
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading with the items below it."""
 
     title: str
     items: Sequence[Item]
@@ -74,7 +74,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What one verifier said about the staged release."""
+    """The result of one verifier on a release."""
 
     name: str
     passed: bool

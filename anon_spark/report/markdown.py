@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anon_spark.model.findings import TITLES, by_level
 from anon_spark.report.formats import is_number, seconds, show, wording
 from anon_spark.report.items import Item, Picture, Table
-
-if TYPE_CHECKING:
-    from anon_spark.report.page import Page
+from anon_spark.report.page import Page
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
 
@@ -53,8 +51,8 @@ def _blocks(report: Page) -> Iterator[str]:
     if report.findings:
         yield "## Findings"
         yield bullets(f"{TITLES[finding.level]}: {finding.text}" for finding in by_level(report.findings))
-    told = {finding.text for finding in report.findings}
-    warnings = [text for text in report.warnings if text not in told]
+    finding_texts = {finding.text for finding in report.findings}
+    warnings = [text for text in report.warnings if text not in finding_texts]
     if warnings:
         yield "## Warnings"
         yield bullets(warnings)

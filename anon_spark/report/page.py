@@ -1,4 +1,4 @@
-"""What every report has in common: one self-contained HTML page, Markdown and JSON of the same content, three files."""
+"""The three files of every report: a self-contained HTML page, Markdown and JSON, with the same content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.findings import TITLES, Finding, by_level
-from anon_spark.report import markdown
 from anon_spark.report.formats import is_number, plain, seconds, show, wording
 from anon_spark.report.items import Check, Item, Section
 
@@ -31,7 +30,7 @@ class Notice:
 
 
 class Page(Protocol):
-    """What the renderers show of a report; a part that is empty is left out."""
+    """The parts of a report that the renderers show; an empty part is left out."""
 
     @property
     def over(self) -> str:
@@ -72,16 +71,17 @@ class Page(Protocol):
     def notices(self) -> list[Notice]: ...
     def particulars(self) -> list[tuple[str, str]]: ...
     def to_dict(self) -> dict[str, Any]: ...
+    def to_markdown(self) -> str: ...
 
 
 def html(report: Page, *, page: bool) -> str:
     """One page that needs nothing else, no network, no script; or (page = false) a fragment for a notebook."""
     longest = max(report.timings.values(), default=0.0)
-    found = by_level(report.findings)
-    told = {finding.text for finding in found}
-    others = [text for text in report.warnings if text not in told]
+    findings = by_level(report.findings)
+    finding_texts = {finding.text for finding in findings}
+    others = [text for text in report.warnings if text not in finding_texts]
     template = _environment().get_template("report.html.j2")
-    return template.render(report=report, page=page, longest=longest, findings=found, titles=TITLES, warnings=others)
+    return template.render(report=report, page=page, longest=longest, findings=findings, titles=TITLES, warnings=others)
 
 
 def json_text(report: Page) -> str:
@@ -103,7 +103,7 @@ def write(report: Page, path: str | os.PathLike[str]) -> Path:
     page.parent.mkdir(parents=True, exist_ok=True)
     for target, text in (
         (page.with_suffix(".json"), json_text(report)),
-        (page.with_suffix(".md"), markdown.render(report)),
+        (page.with_suffix(".md"), report.to_markdown()),
         (page, html(report, page=True)),
     ):
         _replace(target, text)
@@ -111,8 +111,8 @@ def write(report: Page, path: str | os.PathLike[str]) -> Path:
 
 
 def _item_dict(item: Item) -> dict[str, Any]:
-    told = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked")]
-    return {"kind": item.kind, **{name: plain(getattr(item, name)) for name in told}}
+    names = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked")]
+    return {"kind": item.kind, **{name: plain(getattr(item, name)) for name in names}}
 
 
 def _page_path(path: str | os.PathLike[str]) -> Path:

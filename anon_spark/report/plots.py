@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from anon_spark.model.facts import FrontPoint, LevelReached, LevelShares, SizeRange
 from anon_spark.report.drawing import ACCENT, CHOSEN, GRID, INK, MUTED, PAPER, TRACK, plain_axes, svg_of
 from anon_spark.report.formats import show
 
@@ -18,15 +19,15 @@ MOST_TOOLTIPS = 500  # points drawn one by one; beyond that they are one artist
 LONGEST_NAME = 28
 
 
-def front_plot(points: Sequence[Mapping[str, Any]], chosen: int | None, required_k: int, loss_name: str) -> str:
-    """k (log) against loss for nodes with the keys node, k, loss, suppressed; the chosen one marked.
+def front_plot(points: Sequence[FrontPoint], chosen: int, required_k: int, loss_name: str) -> str:
+    """k (log) against loss of nodes; the chosen one marked.
 
     The steps say what a k costs: the least loss of a node with at least that k. Below required_k is shaded, its
     nodes hollow. Hovering a point tells its node.
     """
-    order = sorted(range(len(points)), key=lambda at: (points[at]["k"], points[at]["loss"]))
-    ks = [max(float(points[at]["k"]), 1.0) for at in order]
-    losses = [float(points[at]["loss"]) for at in order]
+    order = sorted(range(len(points)), key=lambda at: (points[at].k, points[at].loss))
+    ks = [max(float(points[at].k), 1.0) for at in order]
+    losses = [float(points[at].loss) for at in order]
     costs = list(accumulate(reversed(losses), min))[::-1]  # a chosen node off the front must not raise the steps
 
     def draw(figure: Figure) -> dict[str, str]:
@@ -51,41 +52,42 @@ def front_plot(points: Sequence[Mapping[str, Any]], chosen: int | None, required
             gid = f"asr-point-{at}"
             axes.plot([k], [loss], gid=gid, zorder=4 if at == chosen else 3, **_marker(at == chosen, k >= required_k))
             tooltips[gid] = _tooltip(points[at], at == chosen)
-        if chosen is not None:
-            _annotate_chosen(axes, points[chosen])
+        _annotate_chosen(axes, points[chosen])
         axes.set_xlim(low, high)
         return tooltips
 
     return svg_of(draw, (WIDTH, 3.9))
 
 
-def class_size_plot(buckets: Sequence[Mapping[str, Any]]) -> str:
-    """How many classes and how many rows fall in each range of sizes; keys from, to, classes, rows."""
-    names = [bucket_name(bucket) for bucket in buckets]
+def class_size_plot(ranges: Sequence[SizeRange]) -> str:
+    """Bars: classes and rows in each range of sizes."""
+    names = [range_name(size_range.least, size_range.most) for size_range in ranges]
+    counted = {
+        "classes": [size_range.classes for size_range in ranges],
+        "rows": [size_range.rows for size_range in ranges],
+    }
 
     def draw(figure: Figure) -> None:
         sides = figure.subplots(1, 2, sharey=True)
-        for axes, what, colour in zip(sides, ("classes", "rows"), (ACCENT, MUTED), strict=True):
-            amounts = [float(bucket[what]) for bucket in buckets]
-            notes = [show(bucket[what]) for bucket in buckets]
-            _bars(axes, names, amounts, notes, max(amounts, default=1.0) * 1.3, colour)
+        for axes, (what, amounts), colour in zip(sides, counted.items(), (ACCENT, MUTED), strict=True):
+            _bars(axes, names, amounts, [show(amount) for amount in amounts], max(amounts, default=1) * 1.3, colour)
             axes.set_title(what, fontsize=10.5, loc="left")
         sides[0].set_ylabel("size of the class")
 
-    return svg_of(draw, (WIDTH, _tall(len(buckets)) + 0.35))
+    return svg_of(draw, (WIDTH, _tall(len(ranges)) + 0.35))
 
 
-def levels_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
-    """How far each attribute climbed its hierarchy; keys name, level, height, and labels (how many, not which)."""
+def levels_plot(attributes: Sequence[LevelReached]) -> str:
+    """Bars: the level to which each attribute was generalized."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        reached = [attribute["level"] / max(attribute["height"], 1) for attribute in attributes]
+        reached = [attribute.level / max(attribute.height, 1) for attribute in attributes]
         axes.barh(range(len(attributes)), [1.0] * len(attributes), height=0.52, color=TRACK)
         notes = [_level_note(attribute) for attribute in attributes]
-        _bars(axes, [_short(attribute["name"]) for attribute in attributes], reached, [""] * len(reached), 1.42, ACCENT)
+        _bars(axes, [_short(attribute.name) for attribute in attributes], reached, [""] * len(reached), 1.42, ACCENT)
         for row, (attribute, note) in enumerate(zip(attributes, notes, strict=True)):
-            steps = [step / attribute["height"] for step in range(1, attribute["height"])]
+            steps = [step / attribute.height for step in range(1, attribute.height)]
             axes.vlines(steps, row - 0.27, row + 0.27, color=PAPER, linewidth=1.4)
             axes.text(1.02, row, note, va="center", fontsize=9.5, color=INK)
         axes.set_xticks([0, 1], ["original values", "all alike (*)"])
@@ -93,14 +95,14 @@ def levels_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
     return svg_of(draw, (WIDTH, _tall(len(attributes))))
 
 
-def loss_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
-    """The share of detail each attribute lost, 0 to 1; keys name, loss."""
+def loss_plot(attributes: Sequence[LevelReached]) -> str:
+    """The share of detail each attribute lost, 0 to 1."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        losses = [float(attribute["loss"]) for attribute in attributes]
-        names = [_short(attribute["name"]) for attribute in attributes]
-        _bars(axes, names, losses, [show(attribute["loss"]) for attribute in attributes], 1.12, ACCENT)
+        losses = [float(attribute.loss) for attribute in attributes]
+        names = [_short(attribute.name) for attribute in attributes]
+        _bars(axes, names, losses, [show(attribute.loss) for attribute in attributes], 1.12, ACCENT)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0: nothing lost", "0.25", "0.5", "0.75", "1: all lost"])
         axes.grid(axis="x")
 
@@ -125,12 +127,11 @@ def panels_plot(names: Sequence[str], panels: Mapping[str, Sequence[float]]) -> 
     return svg_of(draw, (WIDTH, (_tall(len(names)) + 0.25) * -(-len(panels) // across)))
 
 
-def bucket_name(bucket: Mapping[str, Any]) -> str:
+def range_name(least: int, most: int | None) -> str:
     """A range of sizes: 10, 10 – 19, or 1,000 and more."""
-    low, high = bucket["from"], bucket.get("to")
-    if high is None:
-        return f"{show(low)} and more"
-    return show(low) if low == high else f"{show(low)} – {show(high)}"
+    if most is None:
+        return f"{show(least)} and more"
+    return show(least) if least == most else f"{show(least)} – {show(most)}"
 
 
 def _bars(
@@ -183,8 +184,8 @@ def _marker(chosen: bool, allowed: bool) -> dict[str, Any]:
     return {"marker": "o", "markersize": 5, "color": PAPER, "markeredgecolor": MUTED, "markeredgewidth": 1.1}
 
 
-def _annotate_chosen(axes: Axes, point: Mapping[str, Any]) -> None:
-    at = (max(float(point["k"]), 1.0), float(point["loss"]))
+def _annotate_chosen(axes: Axes, point: FrontPoint) -> None:
+    at = (max(float(point.k), 1.0), float(point.loss))
     right, up = axes.transLimits.transform(axes.transScale.transform(at))
     # the front rises to the right: below a point on the left and above a point on the right there is room
     if right < 0.55:
@@ -192,7 +193,7 @@ def _annotate_chosen(axes: Axes, point: Mapping[str, Any]) -> None:
     else:
         offset, side = ((-26, 24), "right") if up < 0.85 else ((0, -52), "right" if right > 0.8 else "center")
     axes.annotate(
-        f"chosen: k = {show(point['k'])}, loss {show(point['loss'])}", at, offset, textcoords="offset points",
+        f"chosen: k = {show(point.k)}, loss {show(point.loss)}", at, offset, textcoords="offset points",
         ha=side, va="center", color=CHOSEN, fontweight="bold", fontsize=10, zorder=5,
         bbox={"boxstyle": "square,pad=0.15", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8},
         arrowprops={"arrowstyle": "-", "color": CHOSEN, "linewidth": 1, "shrinkB": 6,
@@ -200,25 +201,23 @@ def _annotate_chosen(axes: Axes, point: Mapping[str, Any]) -> None:
     )  # fmt: skip
 
 
-def _tooltip(point: Mapping[str, Any], chosen: bool) -> str:
-    told = f"node {show(tuple(point['node']))}, k = {show(point['k'])}, loss {show(point['loss'])}"
-    suppressed = point.get("suppressed")
-    told += f", {show(suppressed)} rows suppressed" if suppressed is not None else ""
-    return f"chosen: {told}" if chosen else told
+def _tooltip(point: FrontPoint, chosen: bool) -> str:
+    suppressed = f"{show(point.suppressed_rows)} rows suppressed"
+    text = f"node {show(point.node)}, k = {show(point.k)}, loss {show(point.loss)}, {suppressed}"
+    return f"chosen: {text}" if chosen else text
 
 
-def _level_note(attribute: Mapping[str, Any]) -> str:
-    labels = attribute.get("labels")
-    counted = "" if labels is None else f" · {show(labels)} label{'' if labels == 1 else 's'}"
-    return f"{attribute['level']} of {attribute['height']}{counted}"
+def _level_note(attribute: LevelReached) -> str:
+    labels = f"{show(attribute.labels)} label{'' if attribute.labels == 1 else 's'}"
+    return f"{attribute.level} of {attribute.height} · {labels}"
 
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
-def shares_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
-    """One bar per attribute (name, shares by level), from the original value on the left to the root on the right."""
+def shares_plot(attributes: Sequence[LevelShares]) -> str:
+    """One bar per attribute, from the original value on the left to the root on the right."""
 
     def draw(figure: Figure) -> dict[str, str]:
         axes = figure.subplots()
@@ -226,15 +225,15 @@ def shares_plot(attributes: Sequence[Mapping[str, Any]]) -> str:
         tooltips = {}
         for at, attribute in enumerate(attributes):
             left = 0.0
-            deepest = max(len(attribute["shares"]) - 1, 1)
-            for level, share in enumerate(attribute["shares"]):
+            deepest = max(len(attribute.shares) - 1, 1)
+            for level, share in enumerate(attribute.shares):
                 gid = f"asr-share-{at}-{level}"
                 axes.barh(
                     at, share, left=left, height=0.52, color=ACCENT, alpha=0.15 + 0.85 * level / deepest, gid=gid
                 )
-                tooltips[gid] = f"{attribute['name']}: {show(share)} of rows on level {level} of {deepest}"
+                tooltips[gid] = f"{attribute.name}: {show(share)} of rows on level {level} of {deepest}"
                 left += share
-        axes.set_yticks(range(len(attributes)), [_short(attribute["name"]) for attribute in attributes])
+        axes.set_yticks(range(len(attributes)), [_short(attribute.name) for attribute in attributes])
         axes.set_ylim(len(attributes) - 0.4, -0.6)
         axes.set_xlim(0, 1)
         axes.set_xlabel("share of rows; darker is more general")
@@ -252,6 +251,8 @@ def weights_plot(edges: Sequence[tuple[int, int]]) -> str:
         plain_axes(axes)
         axes.bar(range(len(edges)), [count for _, count in edges], width=0.7, color=ACCENT)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
         step = max(1, len(edges) // 12)
         axes.set_xticks(range(0, len(edges), step), [show(weight) for weight, _ in edges[::step]])
         axes.set_xlabel("weight of an edge, in units of the distance")
@@ -261,18 +262,17 @@ def weights_plot(edges: Sequence[tuple[int, int]]) -> str:
     return svg_of(draw, (WIDTH, 2.6))
 
 
-def sizes_plot(buckets: Sequence[Mapping[str, Any]], what: str, axis: str) -> str:
-    """How many (key `what`) fall in each range of sizes; keys from, to."""
+def sizes_plot(counts: Mapping[str, int], what: str, axis: str) -> str:
+    """Bars: counts by range of sizes; what: what is counted; axis: what the sizes are of."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        amounts = [float(bucket[what]) for bucket in buckets]
-        notes = [show(bucket[what]) for bucket in buckets]
-        _bars(axes, [bucket_name(bucket) for bucket in buckets], amounts, notes, max(amounts, default=1.0) * 1.15, ACCENT)
+        amounts = list(counts.values())
+        _bars(axes, list(counts), amounts, [show(amount) for amount in amounts], max(amounts, default=1) * 1.15, ACCENT)
         axes.set_title(axis, fontsize=10.5, loc="left")
         axes.set_xlabel(what)
 
-    return svg_of(draw, (WIDTH, _tall(len(buckets)) + 0.55))
+    return svg_of(draw, (WIDTH, _tall(len(counts)) + 0.55))
 
 
 def rates_plot(rates: Mapping[str, float], promise: float | None = None) -> str:

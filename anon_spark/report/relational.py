@@ -1,62 +1,47 @@
-"""What the reports of tables with quasi-identifiers share: class sizes, what an attacker gains, and what is refused."""
+"""Report items of tables with quasi-identifiers: class sizes and what an attacker gains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from anon_spark.model.estimate import EXACT_RULE
-from anon_spark.report.formats import is_flag, is_number, show, wording
+from anon_spark.model.facts import LookUpRisk, SizeRange
+from anon_spark.report.formats import show, wording
 from anon_spark.report.items import Item, Picture, Table, Text
-from anon_spark.report.plots import bucket_name, class_size_plot
+from anon_spark.report.plots import class_size_plot, range_name
 
 
-def refuse_small_classes(required_k: int, facts: Mapping[str, Any]) -> None:
-    """A class below k must not show, not even as a number."""
-    small = sum(bucket["from"] < required_k for bucket in facts.get("class_sizes") or ())
+def refuse_small_classes(required_k: int, class_sizes: Sequence[SizeRange]) -> None:
+    """Refuse to show a class below k, even as a number."""
+    small = sum(size_range.least < required_k for size_range in class_sizes)
     if small:
         raise ValueError(f"class_sizes: {small} ranges start below k = {required_k}. Count published classes only.")
 
 
-def refuse_labels(facts: Mapping[str, Any]) -> None:
-    """Text could be a value of the table: counts and measures only."""
-    counted = [(f"attributes.{one['name']}.labels", one.get("labels")) for one in facts.get("attributes") or ()]
-    measured = [(f"risk: {name}", value) for name, value in _flat(facts.get("risk") or {})]
-    for where, value in counted + measured:
-        if value is not None and not is_number(value) and not is_flag(value):
-            raise ValueError(f"{where}: a number is needed, not {type(value).__name__}. Report how many, never which.")
-
-
-def class_items(buckets: Sequence[Mapping[str, Any]], required_k: int) -> list[Item]:
-    classes = sum(bucket["classes"] for bucket in buckets)
-    told = "; ".join(f"{bucket_name(one)}: {show(one['classes'])} classes, {show(one['rows'])} rows" for one in buckets)
-    rows = [(bucket_name(one), one["classes"], one["rows"]) for one in buckets]
+def class_items(class_sizes: Sequence[SizeRange], required_k: int) -> list[Item]:
+    """Text, picture and table of the sizes of published classes."""
+    classes = sum(size_range.classes for size_range in class_sizes)
+    rows = [
+        (range_name(size_range.least, size_range.most), size_range.classes, size_range.rows)
+        for size_range in class_sizes
+    ]
+    sizes = "; ".join(f"{name}: {show(classes)} classes, {show(inside)} rows" for name, classes, inside in rows)
     words = (
         f"A class is the set of published rows that look alike in every quasi-identifier. None of the {show(classes)} "
         f"classes is smaller than {required_k:,}."
     )
     return [
         Text("", [words]),
-        Picture("Classes and rows by size", class_size_plot(buckets), f"Bars by size of the class. {told}."),
+        Picture("Classes and rows by size", class_size_plot(class_sizes), f"Bars by size of the class. {sizes}."),
         Table("", ("size of the class", "classes", "rows in them"), rows),
     ]
 
 
-def risk_items(risk: Mapping[str, Any]) -> list[Item]:
-    single = [(wording(name), value) for name, value in risk.items() if not isinstance(value, Mapping)]
-    tables = {"": single} if single else {}
-    for name, value in risk.items():
-        if isinstance(value, Mapping):
-            tables[wording(name)] = list(_flat(value))
+def risk_items(risk: LookUpRisk) -> list[Item]:
+    """Tables of what an attacker gains who knows the quasi-identifiers."""
     words = "Numbers for somebody who knows every quasi-identifier of a person and looks that person up in the release."
-    told = [words, EXACT_RULE] if "link_attack" in risk else [words]
-    return [Text("", told), *(Table(title, ("measure", "value"), rows) for title, rows in tables.items())]
-
-
-def _flat(nested: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in nested.items():
-        told = f"{above}{wording(str(name)) if not above else str(name).replace('_', ' ')}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{told}, ")
-        else:
-            yield told, value
+    tables = [
+        Table(wording(name), ("measure", "value"), [(wording(measure), value) for measure, value in numbers.items()])
+        for name, numbers in risk.numbers().items()
+    ]
+    return [Text("", [words, EXACT_RULE]), *tables]

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from anon_spark.model.facts import Facts
 from anon_spark.model.findings import Finding, of_level, verdict_sentence
 from anon_spark.report import markdown
 from anon_spark.report.formats import plain, seconds, show
@@ -42,7 +43,7 @@ TEST_KEY = Notice(
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """What one run did, promised and did not promise.
+    """The report of one run: what it did, what it promises and what it does not.
 
     Guarantee: shows only what it is given; a run with a failed check cannot be reported as published. The caller hands
     over counts and names of columns, never a value of a record or a label of a hierarchy.
@@ -69,7 +70,7 @@ class RunReport:
     findings: Sequence[Finding] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     sections: Sequence[Section] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
     message: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,12 +85,12 @@ class RunReport:
 
     @property
     def verdict(self) -> str:
-        """How the run ended, in one sentence."""
+        """The outcome of the run, in one sentence."""
         return verdict_sentence(self._outcome, self.findings)
 
     @property
     def _outcome(self) -> str:
-        """The status; a run that failed after its commit did not leave everything as it was."""
+        """The status; `unconfirmed` for a run that failed after its commit."""
         return "unconfirmed" if self.status == "failed" and self.output_version is not None else self.status
 
     @property
@@ -99,7 +100,7 @@ class RunReport:
 
     @property
     def promise(self) -> str:
-        """A guarantee is one only when something was published."""
+        """The heading of the guarantee, which holds only when something was published."""
         return "What is guaranteed" if self.status in ("published", "already_published") else "What was asked for"
 
     @property
@@ -126,7 +127,7 @@ class RunReport:
         return shown if self.for_release else [*shown, TEST_KEY]
 
     def particulars(self) -> list[tuple[str, str]]:
-        """What identifies the run, as rows of a table."""
+        """Rows that identify the run."""
         took = seconds((self.finished - self.started).total_seconds()) if self.finished else None
         rows: list[tuple[str, Any]] = [
             ("Run", self.run_id),
@@ -143,8 +144,8 @@ class RunReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the drawings, as JSON types; every key is always there."""
-        own = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "sections"}
-        return {"format": FORMAT, **own, "verdict": self.verdict, "sections": sections_dict(self.sections)}
+        fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "sections"}
+        return {"format": FORMAT, **fields, "verdict": self.verdict, "sections": sections_dict(self.sections)}
 
     def to_json(self) -> str:
         """Machine readable: stable keys, no drawings; nan and infinity are null."""

@@ -1,17 +1,18 @@
-"""What an attacker gains: uniqueness, link attack and homogeneity, as plain numbers for the report.
+"""Simulated attacks, as plain numbers for the report: by values, by items, and by nested labels.
 
-Measured on the tables themselves with code of its own; nothing here decides whether a release may be published.
+Tables are read as the audit reads them (`auditing.reading`); nothing is shared with what makes a release. Nothing here decides
+whether a release may be published, but for `relink_verdict`.
 """
 
-from anon_spark.risk.cover import CoverRisk, cover_attack
-from anon_spark.risk.homogeneity import Homogeneity, homogeneity
-from anon_spark.risk.knowledge import KnowledgeRisk, knowledge_attack
-from anon_spark.risk.known_link import KnownLinkRisk, known_link
-from anon_spark.risk.link import LinkRisk, link_attack
-from anon_spark.risk.reconstruction import Reconstruction, reconstruction
-from anon_spark.risk.relink import RelinkRisk, relink_attack
-from anon_spark.risk.tree_knowledge import StructureRisk, TreeKnowledge, TreeRisk, tree_attack
-from anon_spark.risk.uniqueness import Uniqueness, UniquenessRisk, unique_rows, uniqueness
+from anon_spark.risk.item_sets.knowledge import KnowledgeRisk, knowledge_attack
+from anon_spark.risk.item_sets.known_link import KnownLinkRisk, known_link
+from anon_spark.risk.item_sets.reconstruction import Reconstruction, reconstruction
+from anon_spark.risk.item_sets.relink import RelinkRisk, relink_attack, relink_verdict
+from anon_spark.risk.look_up.cover import CoverRisk, cover_attack
+from anon_spark.risk.look_up.homogeneity import Homogeneity, homogeneity
+from anon_spark.risk.look_up.link import LinkRisk, link_attack
+from anon_spark.risk.look_up.uniqueness import Uniqueness, UniquenessRisk, unique_rows, uniqueness
+from anon_spark.risk.trees.knowledge import StructureRisk, TreeKnowledge, TreeRisk, tree_attack
 
 __all__ = [
     "CoverRisk",
@@ -33,6 +34,7 @@ __all__ = [
     "link_attack",
     "reconstruction",
     "relink_attack",
+    "relink_verdict",
     "tree_attack",
     "unique_rows",
     "uniqueness",

@@ -1,1 +1,1 @@
-"""Seeded synthetic tables made on Spark, for the demo, the tests and the benchmarks: nobody in them exists."""
+"""Seeded synthetic tables made on Spark, for demonstrations, tests and benchmarks; they contain no real persons."""

@@ -1,4 +1,4 @@
-"""The UCI Adult table, for those who have it: benchmarks and reproduction take the path, nothing else needs it."""
+"""The UCI Adult table, if available: only benchmarks and reproductions read it, from a given path."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def adult(spark: SparkSession, data: Path) -> DataFrame:
 def mst_hierarchies() -> dict[str, Hierarchy]:
     """The hierarchies of the six quasi-identifiers of MSTK, heights 4, 3, 1, 4, 2, 2: a lattice of 1,800 nodes.
 
-    The paper gives heights and numbers of values only. Those of `census_hierarchies`, with a level that tells degrees
-    from the rest and one that tells white from the rest.
+    The paper gives only heights and numbers of values. These are `census_hierarchies`, with one more level that separates
+    degrees from the rest and one that separates white from the rest.
     """
     education: Groups = {
         (*above, "Degree" if "Degree" in above else "No-degree"): leaves for above, leaves in EDUCATION.items()

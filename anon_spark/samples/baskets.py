@@ -1,9 +1,9 @@
 """Synthetic market baskets of the shape of T10I4D100K: sets of about 10 of 870 items, put together from patterns.
 
-A basket is the union of a few patterns of about 4 items, some items left out. Patterns are drawn with the weights that
-the well-known generator gives them (exponential ones): the product of two uniform numbers has just that density. Every
-second item of a pattern is shared with another one. There are as many patterns as items, and none is stored: what a
-pattern holds is a hash of its number.
+A basket is the union of a few patterns of about 4 items, some items left out. Patterns are drawn with the exponential
+weights of the well-known generator: the product of two uniform numbers has that density. Every second item of a pattern
+is shared with another pattern. There are as many patterns as items; none is stored, because the items of a pattern are
+hashes of its number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def baskets(
 ) -> DataFrame:
     """A table of `rows` invented baskets with the columns COLUMNS; `religion` is sensitive, no value above 10 %.
 
-    universe: how many items there are (fit for 100,000, too). empty: share of the baskets without items.
+    universe: the number of items (also 100,000). empty: share of the baskets without items.
     Guarantee: a row depends on its number and on `seed`, `universe` and `empty` alone, so partitions do not matter and a
     longer table begins with the shorter one. Items are distinct and sorted.
     Cost: built-in expressions over a range; no shuffle, no action; a million rows in some ten seconds of one core.
@@ -49,17 +49,17 @@ def baskets(
         raise ConfigurationError("baskets: universe must be at least 1.")
     draw = Draws(seed)
     table = spark.range(0, rows, 1, partitions).withColumnRenamed("id", "row").withColumn("world", F.lit(0))
-    # 1. draws of the row, and draws of the world: what patterns are made of
+    # 1. draws of the row, and draws of the world, from which patterns are made
     streams = {f"own {purpose}": draw.word("row", purpose) for purpose in ("pattern", "kept")}
     streams |= {f"all {purpose}": draw.word("world", purpose) for purpose in ("size", "care", "item")}
     count = F.get(constants(PATTERN_COUNTS), draw.below("row", "patterns", len(PATTERN_COUNTS)))
     table = table.withColumns(streams | {"count": count})
     # 2. patterns, then their items
     table = table.withColumn("patterns", F.transform(F.sequence(F.lit(1), "count"), lambda at: _pattern(at, universe)))
-    found = F.flatten(F.transform("patterns", lambda pattern, at: _items(pattern, at, universe)))
+    numbers = F.flatten(F.transform("patterns", lambda pattern, at: _items(pattern, at, universe)))
     first = 10 ** len(str(universe - 1))  # names of one length sort like numbers
     items = F.transform(
-        F.sort_array(F.array_distinct(found)), lambda item: F.concat(F.lit("item "), (item + first).cast("string"))
+        F.sort_array(F.array_distinct(numbers)), lambda item: F.concat(F.lit("item "), (item + first).cast("string"))
     )
     if empty:
         items = F.when(draw.chance("row", "empty", empty), F.array().cast("array<string>")).otherwise(items)
@@ -73,8 +73,8 @@ def baskets(
 def _pattern(at: Column, universe: int) -> Column:
     """The number of the at-th pattern of a basket, below `universe`: small ones are likelier."""
     word = F.xxhash64("own pattern", at)
-    one, other = F.pmod(word, F.lit(UNIT)), F.pmod(F.shiftrightunsigned(word, 32), F.lit(UNIT))
-    return F.floor(one * other * (universe / UNIT**2)).cast("int")
+    first, second = F.pmod(word, F.lit(UNIT)), F.pmod(F.shiftrightunsigned(word, 32), F.lit(UNIT))
+    return F.floor(first * second * (universe / UNIT**2)).cast("int")
 
 
 def _items(pattern: Column, at: Column, universe: int) -> Column:
@@ -82,7 +82,7 @@ def _items(pattern: Column, at: Column, universe: int) -> Column:
     size = F.get(
         constants(PATTERN_SIZES), F.pmod(F.xxhash64("all size", pattern), F.lit(len(PATTERN_SIZES))).cast("int")
     )
-    care = 57 + F.pmod(F.xxhash64("all care", pattern), F.lit(40))  # how many of a hundred items it keeps
+    care = 57 + F.pmod(F.xxhash64("all care", pattern), F.lit(40))  # percentage of its items that a basket keeps
     places = F.filter(
         F.sequence(F.lit(0), size - 1),
         lambda place: (at + place == 0) | (F.pmod(F.xxhash64("own kept", at, place), F.lit(100)) < care),

@@ -115,22 +115,22 @@ def census(
     if rows < 0:
         raise ConfigurationError("census: rows must not be negative.")
     draw = Draws(seed)
-    # 1. whose answer it is
+    # 1. the person of the answer
     table = spark.range(0, rows, 1, partitions).withColumnRenamed("id", "row")
     table = table.withColumn("person", _person(draw, repeat_persons))
-    # 2. what stays with the person; a step reads only columns of the steps before it
+    # 2. columns of the person; a step reads only columns of the steps before it
     table = table.withColumns(
         {"age": _age(draw), "sex": draw.pick("person", "sex", {"Male": 675, "Female": 325})}
         | {"country": draw.pick("person", "country", HOMES), "person_id": 1_000_000 + F.col("person")}
     )
     table = table.withColumns({"race": _race(draw), "education": _education(draw), "name": _name(draw)})
-    # 3. what each answer says anew
+    # 3. columns of the answer
     table = table.withColumns(
         {"marital": _marital(draw), "education_num": _education_num(), "disease": _disease(draw)}
         | {"weight": _weight(draw)}
     )
     table = table.withColumns({"workclass": _workclass(draw), "salary": _salary(draw)})
-    # 4. what was left out
+    # 4. nulls
     for name in NULLABLE if nulls else ():
         table = table.withColumn(name, F.when(~draw.chance("row", f"no {name}", nulls), F.col(name)))
     return table.select(*COLUMNS)
@@ -142,7 +142,7 @@ def _person(draw: Draws, repeated: float) -> Column:
 
 
 def _age(draw: Draws) -> Column:
-    """Even between the points of AGES: (age, how many of a hundred thousand since the point before)."""
+    """Age, uniform between the points of AGES: (age, how many of 100,000 since the point before)."""
     pieces = [(low, high, share // (high - low)) for (low, _), (high, share) in pairwise(AGES)]
     return draw.pick("person", "age", {age: weight for low, high, weight in pieces for age in range(low, high)})
 
@@ -229,7 +229,7 @@ def _workclass(draw: Draws) -> Column:
 
 
 def _salary(draw: Draws) -> Column:
-    """In a hundred: what schooling gives, more for the married, nothing for the young."""
+    """Salary class, in percent by education, higher for the married, never high for the young."""
     step = F.col("education_num")
     ladder = [(step < 9, F.lit(5)), (step < 10, F.lit(18)), (step < 13, F.lit(28)), (step < 14, F.lit(50))]
     schooling = first_of(ladder, F.lit(65))

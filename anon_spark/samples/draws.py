@@ -1,8 +1,8 @@
-"""Draws that belong to a row, not to a task: each is a hash of (number of the row or person, seed, purpose).
+"""Draws per row, independent of tasks: each is a hash of (number of the row or person, seed, purpose).
 
 A table made of them depends on its arguments alone, never on partitions, executors or retries. A weighted draw is one
 look-up in Walker's alias table, whatever the number of values: long CASE chains outgrow what the JVM compiles.
-Weights stand as literals in the plan: they describe an invented world, not a record.
+Weights are literals in the plan: they describe an invented world, not records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GRAIN = 1_000_000  # a share is exact to a millionth
 
 
 class Draws:
-    """Streams of draws, one per (unit, purpose); `unit` names the column that numbers what is drawn for."""
+    """Streams of draws, one per (unit, purpose); `unit` is the column that numbers the rows or persons."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -46,16 +46,16 @@ class Draws:
         filled = [alias_table([weights.get(value, 0) for value in values]) for weights in tables]
         word = self.word(unit, purpose)
         slot = F.pmod(word, F.lit(len(values))).cast("int")
-        if cases:  # the tables lie one behind the other
+        if cases:  # the tables are concatenated
             starts = [(condition, F.lit(at * len(values))) for at, (condition, _) in enumerate(cases)]
             slot = slot + first_of(starts, F.lit(len(cases) * len(values)))
         fine = F.pmod(F.shiftrightunsigned(word, 24), F.lit(GRAIN))
         missed = fine >= F.get(constants([share for shares, _ in filled for share in shares]), slot)
-        pairs = [values[one] for _, others in filled for here, other in enumerate(others) for one in (here, other)]
+        pairs = [values[index] for _, others in filled for here, other in enumerate(others) for index in (here, other)]
         return F.get(constants(pairs), 2 * slot + missed.cast("int"))
 
     def one_of(self, unit: str, purpose: str, values: Sequence[str]) -> Column:
-        """A value, all alike likely."""
+        """A value, all equally likely."""
         return F.get(constants(values), self.below(unit, purpose, len(values)))
 
 

@@ -12,18 +12,18 @@ from pyspark.sql import functions as F
 
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
-from anon_spark.model.tree import TreeClass, TreeSchema
+from anon_spark.model.tree import NodeType, TreeSchema
 from anon_spark.samples.census import FAMILY, FEMALE, MALE
 from anon_spark.samples.draws import Draws, constants, shares
 
 COLUMNS = ("customer_id", "name", "nation", "orders")
 ORDER_SCHEMA = TreeSchema((
-    TreeClass("nation", "nation"),
-    TreeClass("month", "orders.month", "nation"),
-    TreeClass("price", "orders.price", "month"),
-    TreeClass("manufacturer", "orders.items.manufacturer", "month"),
-    TreeClass("brand", "orders.items.brand", "manufacturer"),
-    TreeClass("quantity", "orders.items.quantity", "manufacturer"),
+    NodeType("nation", "nation"),
+    NodeType("month", "orders.month", "nation"),
+    NodeType("price", "orders.price", "month"),
+    NodeType("manufacturer", "orders.items.manufacturer", "month"),
+    NodeType("brand", "orders.items.brand", "manufacturer"),
+    NodeType("quantity", "orders.items.quantity", "manufacturer"),
 ))  # fmt: skip
 REGIONS = {  # with the share of each nation
     "Africa": shares("Algeria 25, Egypt 50, Ethiopia 30, Kenya 35, Nigeria 80"),
@@ -39,7 +39,7 @@ UNIT = 1 << 16  # fractions are whole numbers below this
 
 
 def order_hierarchies() -> dict[str, Hierarchy]:
-    """Of each class of ORDER_SCHEMA: five consecutive values, or groups of them, make a group."""
+    """The hierarchy of each node type of ORDER_SCHEMA: five consecutive values, or groups of them, form a group."""
     brands = [(f"Brand#{made}{brand}", f"Brand#{made}x", "*") for made in range(1, 6) for brand in range(1, 6)]
     return {
         "nation": Hierarchy.from_levels([(nation, region, "*") for region in REGIONS for nation in REGIONS[region]]),
@@ -71,7 +71,7 @@ def orders(spark: SparkSession, rows: int, seed: int = 1, *, partitions: int | N
         | {"favourite": _likely(draw.word("row", "favourite"))}
         | {f"own {purpose}": draw.word("row", purpose) for purpose in ("order", "item", "price")}
     )
-    # 2. orders with their items, then what these cost
+    # 2. orders with their items, then prices
     table = table.withColumn("bought", F.transform(F.sequence(F.lit(1), "count"), _order))
     table = table.withColumn("orders", F.transform("bought", _priced))
     return table.withColumn("customer_id", 1_000_000 + F.col("row")).select(*COLUMNS)
@@ -82,8 +82,8 @@ def order_tables(
 ) -> dict[str, DataFrame]:
     """The same as three flat tables: `customers` (customer_id), `orders` (order_id, customer_id), `items` (order_id)."""
     nested = orders(spark, rows, seed, partitions=partitions)
-    each = nested.select("customer_id", F.posexplode("orders").alias("place", "order"))
-    placed = each.select((10 * F.col("customer_id") + F.col("place")).alias("order_id"), "customer_id", "order.*")
+    exploded = nested.select("customer_id", F.posexplode("orders").alias("place", "order"))
+    placed = exploded.select((10 * F.col("customer_id") + F.col("place")).alias("order_id"), "customer_id", "order.*")
     items = placed.select("order_id", F.explode("items").alias("item")).select("order_id", "item.*")
     return {"customers": nested.drop("orders"), "orders": placed.drop("items"), "items": items}
 
@@ -91,8 +91,8 @@ def order_tables(
 def _order(at: Column) -> Column:
     """Number, month and items of an order; every second one comes later than it would by chance."""
     word = F.xxhash64("own order", at)
-    one, other = (_part(word, part) for part in range(2))
-    when = F.when(_part(word, 2) % 2 == 0, one).otherwise(F.greatest(one, other))
+    first, second = (_part(word, part) for part in range(2))
+    when = F.when(_part(word, 2) % 2 == 0, first).otherwise(F.greatest(first, second))
     count = 1 + _part(word, 3) % 3
     items = F.transform(F.sequence(F.lit(1), count.cast("int")), lambda line: _item(at, line))
     return F.struct(at.alias("at"), _below(when, MONTHS).alias("month"), items.alias("items"))
@@ -101,9 +101,9 @@ def _order(at: Column) -> Column:
 def _item(at: Column, line: Column) -> Column:
     """An item; every second one is bought in smaller quantity than by chance."""
     word = F.xxhash64("own item", at, line)
-    taste, one, other, rest = (_part(word, part) for part in range(4))
+    taste, first, second, rest = (_part(word, part) for part in range(4))
     made = F.when(taste % 100 < FAITHFUL, F.col("favourite")).otherwise(_likely(F.xxhash64(word)))
-    few = F.when(rest % 2 == 0, one).otherwise(F.least(one, other))
+    few = F.when(rest % 2 == 0, first).otherwise(F.least(first, second))
     brand = F.concat(F.lit("Brand#"), made.cast("string"), _likely(F.shiftright(rest, 1)).cast("string"))
     return F.struct(
         F.concat(F.lit("Manufacturer#"), made.cast("string")).alias("manufacturer"),
@@ -115,8 +115,8 @@ def _item(at: Column, line: Column) -> Column:
 def _priced(order: Column) -> Column:
     """The order with its price: 0.3 to 1.2 bins per piece, at most the last bin."""
     pieces = F.aggregate(order["items"], F.lit(0), lambda total, item: total + item["quantity"])
-    each = 300 + F.pmod(F.xxhash64("own price", order["at"]), F.lit(900))
-    price = F.least(F.floor(pieces * each / 1000), F.lit(PRICES - 1)).cast("int")
+    unit_price = 300 + F.pmod(F.xxhash64("own price", order["at"]), F.lit(900))
+    price = F.least(F.floor(pieces * unit_price / 1000), F.lit(PRICES - 1)).cast("int")
     return F.struct(order["month"].alias("month"), price.alias("price"), order["items"].alias("items"))
 
 

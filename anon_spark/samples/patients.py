@@ -1,8 +1,8 @@
 """Synthetic patients of the shape of the INFORMS 2005 records: a few relational values and about four diagnoses each.
 
-A patient has some episodes; each has a diagnosis from a list that is ordered by how frequent it is at that age, and often the
-diagnoses that go with it. Codes are three digits in chapters and blocks of ten, as in ICD-9; what stands for a code here is
-its place among them, nothing of it is copied. Three sensitive codes are drawn apart, each rare.
+A patient has some episodes; each has a diagnosis from a list ordered by frequency at that age, and often its companion
+diagnoses. Codes are three digits in chapters and blocks of ten, as in ICD-9; only this numbering is used, nothing is copied.
+Three rare sensitive codes are drawn separately.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ UNIT = 1 << 16  # fractions are whole numbers below this
 
 
 def patients_hierarchies() -> dict[str, Hierarchy]:
-    """Of `race` (6 leaves, height 3) and of the items of `diagnoses` (code, block of ten, chapter)."""
+    """The hierarchies of `race` (6 leaves, height 3) and of the items of `diagnoses` (code, block of ten, chapter)."""
     races = [(leaf, *above, "*") for above, leaves in RACES.items() for leaf in leaves.split()]
     codes = [(f"{code:03d}", f"{code // 10 * 10:03d}-{code // 10 * 10 + 9:03d}", _chapter(code), "*") for code in CODES]
     return {"race": Hierarchy.from_levels(races), "diagnoses": Hierarchy.from_levels(codes)}
@@ -111,7 +111,7 @@ def patients(
         raise ConfigurationError("patients: rows must not be negative.")
     draw = Draws(seed)
     table = spark.range(0, rows, 1, partitions).withColumnRenamed("id", "row").withColumn("world", F.lit(0))
-    # 1. what the others depend on; a step reads only columns of the steps before it
+    # 1. columns that others depend on; a step reads only columns of the steps before it
     table = table.withColumns(
         {"birth_year": _birth_year(draw), "birth_month": 1 + draw.below("row", "month", 12)}
         | {f"own {purpose}": draw.word("row", purpose) for purpose in ("episode", "along", "taken")}
@@ -119,10 +119,10 @@ def patients(
     )
     group = first_of([(F.col("birth_year") > 1987, F.lit(0)), (F.col("birth_year") > 1950, F.lit(1))], F.lit(2))
     table = table.withColumns({"group": group, "race": _race(draw), "education": _education(draw), "name": _name(draw)})
-    # 2. diagnoses, then what goes with them
+    # 2. diagnoses, then the columns that depend on them
     table = table.withColumns({"codes": _codes(draw), "income": _income(draw)})
-    some = ~draw.chance("row", "empty", empty) if empty else F.lit(True)
-    table = table.withColumns({"diagnoses": _diagnoses(draw, some), "medications": _medications(some)})
+    has_items = ~draw.chance("row", "empty", empty) if empty else F.lit(True)
+    table = table.withColumns({"diagnoses": _diagnoses(draw, has_items), "medications": _medications(has_items)})
     table = table.withColumn("visits", F.size("diagnoses") + draw.below("row", "visits", 6))
     return table.withColumn("person_id", 1_000_000 + F.col("row")).select(*COLUMNS)
 
@@ -133,7 +133,7 @@ def _chapter(code: int) -> str:
 
 @cache
 def _ladders() -> tuple[str, int]:
-    """For each age the ordinary codes, the most frequent first, one ladder behind the other in a text; steps of a ladder."""
+    """For each age the ordinary codes, most frequent first, concatenated in one text; and the number of codes per age."""
     ordinary = [code for code in CODES if f"{code:03d}" not in SENSITIVE_DIAGNOSES]
     place: dict[int, int] = {}  # of a code in its chapter, the same at all ages
     for chapter in CHAPTERS.values():
@@ -149,7 +149,7 @@ def _ladders() -> tuple[str, int]:
 
 
 def _step(place: Column) -> Column:
-    """The code at a place of the patient's own ladder."""
+    """The code at a position of the ladder of the patient's age."""
     ladders, steps = _ladders()
     return F.get(_words(ladders), F.col("group") * steps + place.cast("int"))
 
@@ -164,8 +164,8 @@ def _codes(draw: Draws) -> Column:
     counts = [count for group in EPISODES.values() for count in group]
     size = len(next(iter(EPISODES.values())))
     episodes = F.get(constants(counts), F.col("group") * size + draw.below("row", "episodes", size))
-    found = F.flatten(F.transform(F.sequence(F.lit(1), episodes), _episode))
-    return F.slice(F.array_distinct(found), 1, MOST_CODES)
+    codes = F.flatten(F.transform(F.sequence(F.lit(1), episodes), _episode))
+    return F.slice(F.array_distinct(codes), 1, MOST_CODES)
 
 
 def _episode(at: Column) -> Column:
@@ -184,21 +184,21 @@ def _companion(code: Column, number: int) -> Column:
     return _step(F.pmod(F.xxhash64("all along", code, F.lit(number)), F.lit(_ladders()[1] // 4)))
 
 
-def _diagnoses(draw: Draws, some: Column) -> Column:
+def _diagnoses(draw: Draws, has_items: Column) -> Column:
     sensitive = [
         F.when(draw.chance("row", f"code {code}", share), F.array(F.lit(code))).otherwise(_none())
         for code, share in SENSITIVE_DIAGNOSES.items()
     ]
-    return F.when(some, F.sort_array(F.concat("codes", *sensitive))).otherwise(_none())
+    return F.when(has_items, F.sort_array(F.concat("codes", *sensitive))).otherwise(_none())
 
 
-def _medications(some: Column) -> Column:
-    """About every second diagnosis has one, that of its block. Sensitive diagnoses have none."""
+def _medications(has_items: Column) -> Column:
+    """The medications: about every second diagnosis has that of its block. Sensitive diagnoses have none."""
     taken = F.filter("codes", lambda code: F.pmod(F.xxhash64("own taken", code), F.lit(100)) < 45)
     number = len(MEDICATIONS.split())
     which = F.transform(taken, lambda code: F.pmod(F.xxhash64("all drug", F.substring(code, 1, 2)), F.lit(number)))
     drugs = F.transform(which, lambda drug: F.get(_words(MEDICATIONS), drug.cast("int")))
-    return F.when(some, F.sort_array(F.array_distinct(drugs))).otherwise(_none())
+    return F.when(has_items, F.sort_array(F.array_distinct(drugs))).otherwise(_none())
 
 
 def _none() -> Column:
@@ -219,7 +219,7 @@ def _race(draw: Draws) -> Column:
 
 
 def _education(draw: Draws) -> Column:
-    """Years of school: what a child can have had, later mostly 12 or 16."""
+    """Years of school: limited by age for children, else mostly 12 or 16."""
     year = F.col("birth_year")
     grown = shares("12 330, 16 150, 14 110, 13 80, 17 80, 11 60, 10 55, 15 45, 9 35, 8 30, 6 12, 7 8, 5 5")
     aged = shares("12 320, 8 130, 10 90, 16 90, 9 60, 11 60, 14 60, 17 50, 13 40, 7 40, 6 40, 5 20")
@@ -231,8 +231,8 @@ def _education(draw: Draws) -> Column:
 def _income(draw: Draws) -> Column:
     """Whole units, skewed, more with schooling, nothing for children and one in twelve others."""
     word = draw.word("row", "income")
-    one, two = (F.pmod(F.shiftrightunsigned(word, 16 * part), F.lit(UNIT)) / UNIT for part in range(2))
-    earned = (3_000 + 5_000 * F.col("education") * (0.2 + one) * (0.1 + two * two)).cast("int")
+    first, second = (F.pmod(F.shiftrightunsigned(word, 16 * part), F.lit(UNIT)) / UNIT for part in range(2))
+    earned = (3_000 + 5_000 * F.col("education") * (0.2 + first) * (0.1 + second * second)).cast("int")
     nothing = (F.col("birth_year") > 1987) | (draw.below("row", "no income", 12) == 0)
     return F.when(nothing, 0).otherwise(F.least(earned, F.lit(DOMAINS["income"][1])))
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.config import parse_job
+from anon_spark.families.registry import parse_job
 from anon_spark.report import RunReport
+from anon_spark.runs.preparation import prepare
+from anon_spark.runs.run import run
 from anon_spark.samples.census import census, census_hierarchies
-from jobs.session import make_session
-from pipelines.demo import write_level_tables
-from pipelines.preparation import prepare
-from pipelines.run import run
+from anon_spark.samples.level_tables import write_level_tables
+from anon_spark.spark_session import make_session
 
 WARM_UP = 50_000
 STEPS = ("fit", "release", "audit", "risk", "publish")

@@ -202,10 +202,10 @@ def _transactions(draw: Random, family: str) -> Case:
     job["privacy"] |= {"k": _k(draw, rows), "m": draw.choice([1, 2, 2, 3])}
     own: dict[str, Any] = {"method": draw.choice(["bound", "bound", "rfirst", "tfirst"])}
     if own["method"] == "bound":
-        own |= {"bound": draw.choice(["rum", "tum"]), "delta": draw.choice([0.3, 0.65, 1.0])}
-        own["merge"] = draw.choice(["r", "t", "rt"])
-        if own["merge"] != "r":
-            own["distance"] = draw.choice(["btd", "ul"])
+        own |= {"bound": draw.choice(["relational", "items"]), "delta": draw.choice([0.3, 0.65, 1.0])}
+        own["merge"] = draw.choice(["relational", "items", "both"])
+        if own["merge"] != "relational":
+            own["distance"] = draw.choice(["bits", "utility_loss"])
     if draw.random() < 0.4:
         job["columns"]["sensitive_items"] = {listed[0]: [universe[0]]}
         if draw.random() < 0.7:
@@ -218,11 +218,11 @@ def _transactions(draw: Random, family: str) -> Case:
         if draw.random() < 0.1:
             written.pop()  # an item that the hierarchy does not know
         files["items.csv"] = "\n".join(f"{csv_field(item)};g{at % 2};*" for at, item in enumerate(written))
-        own["items"] = {"levels": "items.csv", "method": draw.choice(["aa", "lra", "vpa"])}
+        own["items"] = {"levels": "items.csv", "method": draw.choice(["apriori", "local", "vertical"])}
     elif draw.random() < 0.2:
-        own["items"] = {"method": "lra"}
+        own["items"] = {"method": "local"}
     else:
-        own["cost"] = draw.choice(["occ", "ul"])
+        own["cost"] = draw.choice(["occurrences", "utility_loss"])
     job["relational_transaction"] = own
     kept = []
     if draw.random() < 0.3:

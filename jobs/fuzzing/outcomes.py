@@ -18,16 +18,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import quoted
-from anon_spark.config import load_job
 from anon_spark.errors import AnonSparkError, GuaranteeViolated
+from anon_spark.families.contract import Staged
+from anon_spark.families.registry import load_job, pipeline_of
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace
+from anon_spark.runs.audit import audit
+from anon_spark.runs.preparation import prepare
+from anon_spark.runs.run import run
 from jobs.fuzzing.cases import Case, case_of
 from jobs.fuzzing.columns import MARK
-from pipelines.audit import audit
-from pipelines.families import pipeline_of
-from pipelines.preparation import prepare
-from pipelines.run import run
 
 RELEASE, REFUSAL, FINDING = "verified release", "clear refusal", "finding"
 
@@ -118,7 +118,7 @@ def _fitted(spark: SparkSession, case: Case, folder: Path) -> Made:
         recoding = steps.fit(source, workspace, "fuzz key", None)
         key = key_frame(spark, "fuzz key")
         staged = workspace.store(recoding.staged(source, key), "release")
-        verdicts, _ = steps.verify(source, staged, recoding, key, workspace)
+        verdicts = steps.verify(Staged(source, staged, recoding, key, workspace)).verdicts
         failed = [str(verdict) for verdict in verdicts if not verdict.passed]
         if failed:
             raise GuaranteeViolated(" ".join(failed))

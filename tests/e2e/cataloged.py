@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from anon_spark.cli import main
 from anon_spark.samples.census import census
-from jobs.cli import main
-from jobs.session import make_session
+from anon_spark.spark_session import make_session
 
 ROWS = 300
 

@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
+from anon_spark.cli import main
 from anon_spark.engine import on_connect
-from jobs.cli import main
-from jobs.session import make_session
+from anon_spark.spark_session import make_session
 from tests.e2e.families import JOBS, founded
 
 STEPS = ("plan", "run", "audit")
 FEWER_JOBS = {  # of Spark, with the same code
     "baskets": ("--set", "set_valued.order=gray"),
-    "patients": ("--set", "relational_transaction.merge=r"),
+    "patients": ("--set", "relational_transaction.merge=relational"),
     "orders": ("--set", "tree.max_cuts=3"),
 }
 

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.census import census, census_hierarchies
+from anon_spark.samples.level_tables import write_level_tables
 from anon_spark.samples.orders import order_hierarchies, orders
 from anon_spark.samples.patients import patients
-from pipelines.demo import write_level_tables
 
 JOB = """\
 anon_spark: 1
@@ -56,7 +56,7 @@ columns:
   transactions: [diagnoses]
   sensitive_items: {diagnoses: ["042", "295", "303"]}
 privacy: {k: 10, m: 2, l: 3}
-relational_transaction: {merge: rt}
+relational_transaction: {merge: both}
 work: ./patient_work
 output: {table: ./patient_release, runs: ./patient_runs}
 """

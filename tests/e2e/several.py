@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jobs.cli import main
+from anon_spark.cli import main
 
 if __name__ == "__main__":
     sys.exit(max(main(["run", job, "--quiet"]) for job in sys.argv[1:]))

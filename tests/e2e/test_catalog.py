@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from anon_spark import workers
+from anon_spark.machine import delta
+from anon_spark.machine.java import ensure_java
 from anon_spark.samples.census import census_hierarchies
-from jobs import delta, workers
+from anon_spark.samples.level_tables import write_level_tables
 from jobs.cluster import SHORT_LIVED, SPARK_HOME, environment
-from jobs.java import ensure_java
-from pipelines.demo import write_level_tables
 from tests.e2e.families import JOB
 
 ROOT = Path(__file__).resolve().parents[2]

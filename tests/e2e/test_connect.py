@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs import delta, workers
+from anon_spark import workers
+from anon_spark.machine import delta
+from anon_spark.machine.java import ensure_java
 from jobs.cluster import SHORT_LIVED, end
-from jobs.java import ensure_java
 from tests.e2e.connected import STEPS
 from tests.e2e.families import JOBS
 

@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("anon_spark/py.typed", "anon_spark/report/report.html.j2", "anon_spark/report/report.css", "jobs/quiet.properties")
+FILES = (
+    "anon_spark/py.typed", "anon_spark/report/report.html.j2", "anon_spark/report/report.css",
+    "anon_spark/machine/quiet.properties", "anon_spark/conf/lattice.yaml", "anon_spark/conf/hierarchies/race.csv",
+)  # fmt: skip
 REPORT = """
-import datetime, anon_spark.report, jobs.cli, pipelines.run
+import datetime, anon_spark.report, anon_spark.cli, anon_spark.runs.software
 report = anon_spark.report.RunReport(
     run_id="r", family="lattice", status="planned", started=datetime.datetime.now(), finished=None, config_hash="c",
-    input_table="t", input_version=None, output_table=None, output_version=None, versions=pipelines.run.versions(),
+    input_table="t", input_version=None, output_table=None, output_version=None, versions=anon_spark.runs.software.versions(),
     for_release=True, guarantee="5-anonymity",
 )
 assert "<html" in report.to_html() and report.versions["anon-spark"]
-print(anon_spark.__file__, jobs.cli.__file__, pipelines.run.__file__, sep="\\n")
+print(anon_spark.__file__, anon_spark.cli.__file__, anon_spark.runs.software.__file__, sep="\\n")
 """
 
 pytestmark = pytest.mark.e2e
@@ -49,7 +52,7 @@ def run(folder: Path, *command: str, **environment: str) -> str:
 
 def test_everything_is_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert [name for name in FILES if not (installed / name).is_file()] == []
-    assert not (installed / "tests").exists()
+    assert not any((installed / name).exists() for name in ("tests", "jobs", "pipelines"))  # names of other repositories
 
     homes = run(tmp_path, sys.executable, "-c", REPORT, PYTHONPATH=str(installed)).split()
 
@@ -59,7 +62,7 @@ def test_everything_is_in_the_wheel(installed: Path, tmp_path: Path) -> None:
 def test_command_line_starts(installed: Path, tmp_path: Path) -> None:
     hierarchy = "{intervals: {from: 0, to: 20, widths: [5, 10]}}"
 
-    by_module = run(tmp_path, sys.executable, "-m", "jobs.cli", "hierarchy", hierarchy, PYTHONPATH=str(installed))
+    by_module = run(tmp_path, sys.executable, "-m", "anon_spark.cli", "hierarchy", hierarchy, PYTHONPATH=str(installed))
     by_script = run(tmp_path, str(installed / "bin" / "anon-spark"), "hierarchy", hierarchy, PYTHONPATH=str(installed))
 
     assert by_module.startswith("hierarchy: 21 values, 3 levels above them, labels per level: 21, 5, 3, 1\n")

@@ -14,13 +14,13 @@ from threading import Thread
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.config import load_job
+from anon_spark.families.registry import load_job
+from anon_spark.runs.preparation import RUN_KEY, prepare
+from anon_spark.runs.run import run
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.census import census, census_hierarchies
+from anon_spark.samples.level_tables import write_level_tables
 from jobs.cluster import Cluster
-from pipelines.demo import write_level_tables
-from pipelines.preparation import RUN_KEY, prepare
-from pipelines.run import run
 from tests.e2e.families import BASKETS, JOB
 
 ROOT = Path(__file__).resolve().parents[2]

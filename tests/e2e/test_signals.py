@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.town import JOB, Town, people
+from tests.town import JOB, Town, people
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -25,7 +25,7 @@ ASKED = {"privacy__k": 3, "lattice": {"choose": {"node": [1, 1, 1]}}}
 def started(town: Town, temporary: Path) -> subprocess.Popen[str]:
     """A run in a process group of its own, stopped nowhere yet; its private local files lie in `temporary`."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
-    command = [sys.executable, "-m", "jobs.cli", "run", town.job_file(**ASKED), "--quiet"]
+    command = [sys.executable, "-m", "anon_spark.cli", "run", town.job_file(**ASKED), "--quiet"]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, env=environment, cwd=town.folder, start_new_session=True, **pipes)
 

@@ -324,7 +324,7 @@ def set_gen(
     records: Sequence[Record],
     k: int,
     m: int,
-    cost: str = "occ",
+    cost: str = "occurrences",
     l: Fraction | int | None = None,  # noqa: E741
 ) -> dict[str, GenItem]:
     """The image of every item of the cluster."""
@@ -339,8 +339,9 @@ def set_gen(
         return image | dict.fromkeys(both, both)
 
     def price(u: GenItem, v: GenItem) -> int:
-        if cost == "occ":
+        if cost == "occurrences":
             return weight(tuple(sorted(u + v))) - weight(u) - weight(v)
+        assert cost == "utility_loss"
         return ticks(sum((ul(row.items) for row in mapped(records, after(u, v))), Fraction(0)))
 
     while (bad := worst_set(mapped(records, image), k, m, l)) is not None:
@@ -442,14 +443,20 @@ def lra_blocks(records: Sequence[Record], k: int, block: int | None = None) -> l
     return blocks
 
 
-def by_sets(k: int, m: int, cost: str = "occ", l: Fraction | int | None = None) -> Transform:  # noqa: E741
+def by_sets(k: int, m: int, cost: str = "occurrences", l: Fraction | int | None = None) -> Transform:  # noqa: E741
     """𝒯 = SetGen."""
     return lambda records: [row.items for row in mapped(records, set_gen(records, k, m, cost, l))]
 
 
-def by_levels(tree: Category, k: int, m: int, l: Fraction | int | None = None, method: str = "aa") -> Transform:  # noqa: E741
+def by_levels(
+    tree: Category,
+    k: int,
+    m: int,
+    l: Fraction | int | None = None,  # noqa: E741
+    method: str = "apriori",
+) -> Transform:
     """𝒯 = AA or VPA."""
-    cut = {"aa": aa, "vpa": vpa}[method]
+    cut = {"apriori": aa, "vertical": vpa}[method]
     return lambda records: [row.items for row in mapped(records, cut(records, tree, k, m, l))]
 
 
@@ -599,7 +606,7 @@ Distance = Callable[[Sequence[Record]], Fraction | int]
 
 
 def ul_distance(transform: Transform) -> Distance:
-    """distance = "UL": UL of 𝒯 of the union."""
+    """distance = "utility_loss": UL of 𝒯 of the union."""
     return lambda records: ticks(ul_of_table(transform(records)))
 
 
@@ -611,16 +618,16 @@ def seeds(clusters: Iterable[Cluster], schema: Schema) -> list[Cluster]:
 def merge_order(
     seed: Cluster, clusters: Iterable[Cluster], schema: Schema, merge: str, distance: Distance = btd_of_cluster
 ) -> list[Cluster]:
-    """The other clusters in the order in which they are tried (merge "r": only the first of them)."""
+    """The other clusters in the order in which they are tried (merge "relational": only the first of them)."""
     others = [other for other in clusters if other is not seed]
     loss = {other.id: (ticks(merged_ncp(seed, other, schema)), other.id) for other in others}
     by_relation = sorted(others, key=lambda other: loss[other.id])
-    if merge == "r":
+    if merge == "relational":
         return by_relation
     by_items = sorted(others, key=lambda other: (distance(seed.records + other.records), *loss[other.id]))
-    if merge == "t":
+    if merge == "items":
         return by_items
-    assert merge == "rt"
+    assert merge == "both"
     u = {other.id: at for at, other in enumerate(by_relation, start=1)}
     v = {other.id: at for at, other in enumerate(by_items, start=1)}
     return sorted(others, key=lambda other: (u[other.id] + v[other.id], u[other.id]))
@@ -630,7 +637,7 @@ def rmerge(
     clusters: Sequence[Cluster],
     schema: Schema,
     delta: float,
-    merge: str = "r",
+    merge: str = "relational",
     distance: Distance = btd_of_cluster,
     exhaustive_seeds: bool = False,
 ) -> list[Cluster]:
@@ -640,7 +647,7 @@ def rmerge(
     def step() -> list[Cluster] | None:
         for seed in seeds(found, schema)[: None if exhaustive_seeds else 1]:
             order = merge_order(seed, found, schema, merge, distance)
-            for other in order[:1] if merge == "r" else order:
+            for other in order[:1] if merge == "relational" else order:
                 after = merged(found, seed, other, schema)
                 if float_ncp_of_table(after, schema) <= delta:
                     return after
@@ -656,7 +663,7 @@ def tmerge(
     schema: Schema,
     delta: float,
     transform: Transform,
-    merge: str = "r",
+    merge: str = "relational",
     distance: Distance = btd_of_cluster,
 ) -> list[list[Cluster]]:
     """The clusters at the start and after every merge, up to the first with UL ≤ δ or to one cluster."""
@@ -679,7 +686,7 @@ def rmerge_in_blocks(
     blocks: Sequence[Sequence[Cluster]],
     schema: Schema,
     delta: float,
-    merge: str = "r",
+    merge: str = "relational",
     distance: Distance = btd_of_cluster,
 ) -> list[Cluster]:
     """R-13: RMERGE in every super-block with its share of δ, then the plain loop over what is left."""
@@ -722,7 +729,7 @@ def rum_bound(
     schema: Schema,
     delta: float,
     transform: Transform,
-    merge: str = "r",
+    merge: str = "relational",
     distance: Distance = btd_of_cluster,
     exhaustive_seeds: bool = False,
 ) -> Result:
@@ -739,7 +746,7 @@ def tum_bound(
     schema: Schema,
     delta: float,
     transform: Transform,
-    merge: str = "r",
+    merge: str = "relational",
     distance: Distance = btd_of_cluster,
 ) -> Result:
     """From the initial clusters (CLUSTER and REPAIR)."""

@@ -6,13 +6,13 @@ from random import Random
 
 from tests.oracle.tree_oracle import Cut, Dgh, Relation, Tree, closure, tree
 
-# classes in the order of their rank: a path runs Hospital → Disease → Treatment
-CLASSES = {
+# node types in the order of their rank: a path runs Hospital → Disease → Treatment
+NODE_TYPES = {
     "Hospital": {"General": ["H1", "H2"], "Maternity": ["Rea", "Gaia"]},
     "Disease": {"Lung disease": ["Flu", "Bronchitis"], "Stomach disorder": ["Gastritis", "Diarrhea"]},
     "Treatment": {"Medicine": ["Antibiotics", "Painkillers"], "Surgery": ["Neurological", "Orthopedic"]},
 }
-DGH = Dgh(CLASSES)
+DGH = Dgh(NODE_TYPES)
 
 R1 = tree("H1→Gastritis→Antibiotics, H2→Flu→Painkillers")
 R2 = tree("H1→Bronchitis→Painkillers, H2→Flu→Antibiotics, H2→Gastritis→Antibiotics")
@@ -20,7 +20,7 @@ R3 = tree("H1→Flu→Painkillers, H2→Bronchitis→Antibiotics, H2→Gastritis
 R4 = tree("H1→Flu→Antibiotics")
 RECORDS: list[Tree] = [R1, R2, R3, R4]
 
-CLASS_ROOTS: Cut = ("Disease", "Hospital", "Treatment")
+TYPE_ROOTS: Cut = ("Disease", "Hospital", "Treatment")
 FIGURE_4: Cut = (
     *("Diarrhea", "Gaia", "Gastritis", "H1", "H2"),
     *("Lung disease", "Medicine", "Neurological", "Orthopedic", "Rea"),
@@ -37,7 +37,7 @@ BEST: Cut = (
     *("Lung disease", "Maternity", "Painkillers", "Surgery"),
 )
 
-# classes h → d → t (→ u) for the counterexamples
+# node types h → d → t (→ u) for the counterexamples
 LETTERS = Dgh(
     {"h": {"hs": ["h1", "h2"]}, "d": {"ds": ["d1", "d2"]}, "t": {"ts": ["t1", "t2"]}, "u": {"us": ["u1", "u2"]}}
 )
@@ -73,7 +73,7 @@ NEGATED: list[Tree] = [tree("H1→Flu, H2"), tree("H1→Flu, H2→Flu"), tree("H
 
 
 def random_trees(random: Random, dgh: Dgh, records: int, paths: int = 3, skip: float = 0.3) -> list[Tree]:
-    """Records of 1 … `paths` paths through the classes in their order, each class left out with probability `skip`."""
+    """Records of 1 … `paths` paths through the node types in their order, each left out with probability `skip`."""
     leaves = {name: dgh.leaves(name) for name in dgh.tables}
 
     def path() -> tuple[str, ...]:

@@ -85,14 +85,14 @@ def relations(one: Tree) -> frozenset[Relation]:
 
 
 class Dgh:
-    """One hierarchy per class under the common root `*`; classes in the given order; sensitive classes are in no cut."""
+    """One hierarchy per node type under the common root `*`; node types in the given order; sensitive ones are in no cut."""
 
-    def __init__(self, classes: Mapping[str, Nested], sensitive: Collection[str] = ()) -> None:
-        self._read({name: _level_table(name, below) for name, below in classes.items()}, sensitive)
+    def __init__(self, node_types: Mapping[str, Nested], sensitive: Collection[str] = ()) -> None:
+        self._read({name: _level_table(name, below) for name, below in node_types.items()}, sensitive)
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, Sequence[Sequence[str]]], sensitive: Collection[str] = ()) -> Dgh:
-        """From rows (value, g1, …) per class, that of the class root as last entry or `*` in its place."""
+        """From rows (value, g1, …) per node type, that of its root as last entry or `*` in its place."""
         made = cls.__new__(cls)
         made._read({name: [(*row[:-1], name) for row in rows] for name, rows in tables.items()}, sensitive)
         return made
@@ -102,13 +102,13 @@ class Dgh:
         self.sensitive = frozenset(sensitive)
         self.parent: dict[str, str] = {}
         self.level: dict[str, int] = {}
-        self.class_of: dict[str, str] = {}
+        self.type_of: dict[str, str] = {}
         for name, rows in tables.items():
             assert len({len(row) for row in rows}) == 1, "a level table is a rectangle"
             for row in rows:
                 for level, (label, above) in enumerate(pairwise((*row, STAR))):
                     assert label != STAR and not label.startswith(NOT), "reserved"
-                    assert self.class_of.setdefault(label, name) == name, f"{label} is in two classes"
+                    assert self.type_of.setdefault(label, name) == name, f"{label} is in two node types"
                     self.level[label] = min(level, self.level.get(label, level))
                     if above != label:  # else padding
                         assert self.parent.setdefault(label, above) == above, f"{label} has two parents"
@@ -120,8 +120,8 @@ class Dgh:
 
     @cached_property
     def secret(self) -> frozenset[str]:
-        """All labels of sensitive classes."""
-        return frozenset(label for label, name in self.class_of.items() if name in self.sensitive)
+        """All labels of sensitive node types."""
+        return frozenset(label for label, name in self.type_of.items() if name in self.sensitive)
 
     def below(self, node: str) -> list[str]:
         """The node and all nodes below it, preorder."""
@@ -131,12 +131,12 @@ class Dgh:
         return [one for one in self.below(node) if not self.children[one]]
 
     def at_level(self, label: str, level: int) -> str:
-        """The label's ancestor on a level; what is above the level stays, and a class root up to the level below `*`."""
+        """The label's ancestor on a level; what is above the level stays, and the root of a type up to the level below `*`."""
         if level >= self.height:
             return STAR
         if label == STAR or self.level[label] > level:
             return label
-        rows = self.tables[self.class_of[label]]
+        rows = self.tables[self.type_of[label]]
         (found,) = {row[min(level, len(row) - 1)] for row in rows if label in row}
         return found
 
@@ -146,13 +146,13 @@ class Dgh:
             return 1
         if level_count == "global":
             return sum(level == self.level[label] for node, level in self.level.items() if node != STAR)
-        return len({row[self.level[label]] for row in self.tables[self.class_of[label]]})
+        return len({row[self.level[label]] for row in self.tables[self.type_of[label]]})
 
     # cuts
 
     def specialize(self, cut: Cut, node: str) -> Cut:
         """The cut with one of its nodes replaced by its children."""
-        below = [child for child in self.children[node] if self.class_of[child] not in self.sensitive]
+        below = [child for child in self.children[node] if self.type_of[child] not in self.sensitive]
         return tuple(sorted({*cut, *below} - {node}))
 
     def cuts(self) -> list[Cut]:
@@ -160,14 +160,14 @@ class Dgh:
 
         def of(node: str) -> Iterator[Path]:
             yield (node,)
-            below = [child for child in self.children[node] if self.class_of[child] not in self.sensitive]
+            below = [child for child in self.children[node] if self.type_of[child] not in self.sensitive]
             if below:
                 yield from (tuple(chain.from_iterable(parts)) for parts in product(*map(list, map(of, below))))
 
         return [tuple(sorted(cut)) for cut in of(STAR)]
 
     def number_of_cuts(self, node: str = STAR) -> int:
-        below = [child for child in self.children[node] if self.class_of[child] not in self.sensitive]
+        below = [child for child in self.children[node] if self.type_of[child] not in self.sensitive]
         return 1 + prod(map(self.number_of_cuts, below)) if below else 1
 
     def specializations(self, cut: Cut, closed: Collection[str] = ()) -> list[tuple[str, Cut]]:
@@ -361,7 +361,7 @@ def structure_aware(
     n: int,
     dgh: Dgh,
 ) -> dict[Knowledge, int]:
-    """§2(a): original K with a relation in SD → published records with V and b below no label of class(a)."""
+    """§2(a): original K with a relation in SD → published records with V and b below no label of type(a)."""
     image = dgh.image(cut)
     found: dict[Knowledge, int] = {}
     for known in sorted(set(chain.from_iterable(knowledge(one, m, n, dgh.secret) for one in originals))):
@@ -369,14 +369,14 @@ def structure_aware(
         if cut_off:
             labels = {image[label] for label in known.labels}
             found[known] = sum(
-                items(shown) >= labels and all(_outside(shown, dgh.class_of[a], b, dgh) for a, b in cut_off)
+                items(shown) >= labels and all(_outside(shown, dgh.type_of[a], b, dgh) for a, b in cut_off)
                 for shown in published
             )
     return found
 
 
 def _outside(shown: Tree, name: str, label: str, dgh: Dgh) -> bool:
-    return any(path[-1] == label and all(dgh.class_of[above] != name for above in path[:-1]) for path in shown)
+    return any(path[-1] == label and all(dgh.type_of[above] != name for above in path[:-1]) for path in shown)
 
 
 # --- §8, T-9: negations ----------------------------------------------------------------------------------------------

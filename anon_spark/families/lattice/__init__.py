@@ -1,6 +1,7 @@
 """Full-domain k-anonymity with the whole Pareto front of k against information loss.
 
-Paper: Dewri et al., "POkA", a parallel search of the generalization lattice for Pareto-optimal nodes.
+Paper: Dewri, Ray, Ray and Whitley, "POkA: Identifying Pareto-Optimal k-Anonymous Nodes in a Domain Hierarchy Lattice",
+CIKM 2009. docs/families/lattice.md has every decision with its reason.
 Three searches: `exhaustive` (every node), `poka` (the paper's, a heuristic whenever rows may be suppressed) and `exact`
 (ours: the true front from bounds, with a fraction of the nodes; the default).
 
@@ -13,8 +14,3 @@ POkA's base nodes, or the batches of `exact`.
 Limits: a lattice of at most five million nodes; a million distinct values in all quasi-identifiers together.
 Not protected: sensitive values that a whole class shares, kept columns an attacker knows, releases put together.
 """
-
-from anon_spark.families.lattice.anonymizer import LatticeAnonymizer
-from anon_spark.families.lattice.recoding import LatticeRecoding
-
-__all__ = ["LatticeAnonymizer", "LatticeRecoding"]

@@ -10,10 +10,14 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
+from anon_spark.config.job import PrivacySpec
+from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
 from anon_spark.families.lattice.choice import Choice, choose
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
+from anon_spark.families.lattice.facts import Search
+from anon_spark.families.lattice.job import LatticeJob, LatticeSpec
 from anon_spark.families.lattice.poka import Depth, Poka
 from anon_spark.families.lattice.recoding import Fitted, LatticeRecoding
 from anon_spark.families.lattice.scores import Scores
@@ -21,23 +25,16 @@ from anon_spark.metrics.classification import ClassificationError
 from anon_spark.metrics.discernibility import Discernibility
 from anon_spark.metrics.glm import INT64_SAFE, GeneralLoss
 from anon_spark.metrics.loss import Loss
+from anon_spark.model.facts import LevelReached
 from anon_spark.model.front import Point, nondominated
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable
 from anon_spark.model.lattice import Node, lattice_of
-from anon_spark.model.parameters import require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples, counting
 from anon_spark.primitives.classes.counting import marginals
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
-
-WORDS = {
-    "search": ("exact", "poka", "exhaustive"),
-    "loss": ("glm", "dm", "cm"),
-    "nulls": ("value", "suppress"),
-    "on_unseen": ("error", "suppress"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,25 +52,21 @@ class LatticeAnonymizer:
     sensitive: Sequence[str] = ()
     keep: Sequence[str] = ()
     person: str | None = None
-    suppression: float = 0.0
-    nulls: Literal["value", "suppress"] = "value"
-    on_unseen: Literal["error", "suppress"] = "error"
-    search: Literal["exact", "poka", "exhaustive"] = "exact"
+    suppression: float = default(PrivacySpec, "suppression")
+    nulls: Literal["value", "suppress"] = default(LatticeJob, "nulls")
+    on_unseen: Literal["error", "suppress"] = default(LatticeJob, "on_unseen")
+    search: Literal["exact", "poka", "exhaustive"] = default(LatticeSpec, "search")
     depth: Depth | None = None
-    refine: bool = True
-    loss: Literal["glm", "dm", "cm"] = "glm"
+    refine: bool = default(LatticeSpec, "refine")
+    loss: Literal["glm", "dm", "cm"] = default(LatticeSpec, "loss")
     class_column: str | None = None
     choose: Mapping[str, object] | Literal["knee"] | None = None
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_words(self, WORDS)
-        if self.depth not in (None, "best", "worst") and not (isinstance(self.depth, int) and self.depth >= 1):
-            raise ConfigurationError("depth must be a whole number of at least 1, best or worst.")
-        KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses k < 2 and the like
-        if not 0 <= self.suppression < 1:
-            raise ConfigurationError(f"suppression is {self.suppression}: give a share of rows from 0 to below 1.")
+        require_options(self, LatticeJob, PrivacySpec, LatticeSpec)
+        KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses columns that cannot be
         if (self.loss == "cm") != (self.class_column is not None):
             raise ConfigurationError("loss cm goes with class_column, and only with it.")
         if self.class_column is not None and self.class_column not in (*self.sensitive, *self.keep):
@@ -90,8 +83,8 @@ class LatticeAnonymizer:
         require_columns(df, self._named())
         if workspace is not None:
             return self._fit(df, workspace, keep_counts=True)
-        with Workspace(df.sparkSession, self.workdir) as own:
-            return self._fit(df, own, keep_counts=False)
+        with Workspace(df.sparkSession, self.workdir) as private:
+            return self._fit(df, private, keep_counts=False)
 
     def _fit(self, df: DataFrame, workspace: Workspace, keep_counts: bool) -> LatticeRecoding:
         # 1. distinct tuples of leaf codes, with rows (and persons, and class values)
@@ -106,7 +99,7 @@ class LatticeAnonymizer:
         )
         self._refuse_too_few(frequencies)
         lattice = lattice_of(frequencies.hierarchies)
-        # 2. a way to count batches of nodes from them, and a loss that makes points of counts
+        # 2. the counting of batches of nodes, and the loss that turns counts into points
         budget = int(Fraction(str(self.suppression)) * frequencies.rows)
         general = GeneralLoss(
             frequencies.rows, tuple(h.weight_total for h in frequencies.hierarchies), marginals(frequencies)
@@ -131,26 +124,20 @@ class LatticeAnonymizer:
             person=self.person,
             nulls=self.nulls,
             on_unseen=self.on_unseen,
-            search={
-                "name": self.search,
-                "loss": self.loss,
-                "nodes": lattice.size,
-                "evaluated": scores.evaluated,
-                "batches": scores.batches,
-                "seconds": round(seconds, 3),
-                "tuples": frequencies.tuples,
-                "rows": frequencies.rows,
-                "budget": budget,
-                "complete": self.search != "poka",
-            },
+            statistics=Search(
+                name=self.search,
+                loss=self.loss,
+                nodes=lattice.size,
+                evaluated=scores.evaluated,
+                batches=scores.batches,
+                seconds=round(seconds, 3),
+                tuples=frequencies.tuples,
+                rows=frequencies.rows,
+                budget=budget,
+                complete=self.search != "poka",
+            ),
             attributes=[
-                {
-                    "name": name,
-                    "level": level,
-                    "height": hierarchy.height,
-                    "labels": hierarchy.cardinality(level),
-                    "loss": share,
-                }
+                LevelReached(name, level, hierarchy.height, hierarchy.cardinality(level), share)
                 for name, level, hierarchy, share in zip(
                     self.quasi_identifiers, chosen.node, frequencies.hierarchies, losses, strict=True
                 )
@@ -182,12 +169,12 @@ class LatticeAnonymizer:
             return Choice(k=self.k)
         if self.choose == "knee":
             return Choice(knee=True)
-        given = dict(self.choose)
-        unknown = set(given) - {"k", "max_loss", "node", "knee"}
+        wanted = dict(self.choose)
+        unknown = set(wanted) - {"k", "max_loss", "node", "knee"}
         if unknown:
             raise ConfigurationError(f"choose: unknown {', '.join(sorted(unknown))}. Use k, max_loss, node or knee.")
-        node: Node | None = tuple(given.pop("node")) if given.get("node") is not None else None  # type: ignore[arg-type]
-        return Choice(node=node, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        node: Node | None = tuple(wanted.pop("node")) if wanted.get("node") is not None else None  # type: ignore[arg-type]
+        return Choice(node=node, **{name: value for name, value in wanted.items() if value is not None})  # type: ignore[arg-type]
 
     def _refuse_too_few(self, frequencies: Frequencies) -> None:
         members = frequencies.rows if frequencies.persons is None else frequencies.persons
@@ -200,7 +187,7 @@ class LatticeAnonymizer:
 
 
 def ambiguity_warnings(hierarchies: Mapping[str, Hierarchy]) -> list[str]:
-    """Full-domain recoding works on (level, code), so an ambiguous label misleads readers only: a warning."""
+    """Warnings for ambiguous labels. Full-domain recoding works on (level, code), so they only mislead readers."""
     return [
         f"{name}: {labels} labels stand for different sets of values on levels {low} and {high}; readers of the "
         "release cannot tell which is meant. Give them different names."

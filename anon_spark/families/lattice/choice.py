@@ -1,4 +1,4 @@
-"""Which point of the front becomes the release. Nothing below the required k can be chosen."""
+"""The choice of a point of the front as the release. A point below the required k cannot be chosen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Choice:
 
 
 def choose(choice: Choice, front: Sequence[Point], scores: Scores, required_k: int) -> Point:
-    """The chosen point; raises and names what is reachable when the table does not allow it."""
+    """The chosen point; if the table does not allow it, raises and names what is reachable."""
     allowed = [point for point in front if point.k >= required_k]
     if choice.node is not None:
         return _node(choice.node, scores, required_k)

@@ -1,9 +1,9 @@
 """The true front from bounds, with a fraction of the nodes.
 
 k is monotone: a node has at most the k of any evaluated node above it. Its loss is at least its loss without
-suppression, which GLM knows from marginals alone and which for DM and CM is at least that of any evaluated node
-below. A node whose bounds some evaluated node already meets cannot add a point, so it is dropped; what is left is
-evaluated in random batches until nothing is left.
+suppression. GLM computes this from marginals alone; for DM and CM it is at least that of any evaluated node below. A node
+whose bounds an evaluated node already meets cannot add a point, so it is dropped. The others are evaluated in random
+batches until none is left.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Bounds:
         self._front: list[Point] = []
 
     def learn(self, points: list[Point]) -> list[Point]:
-        """Tighten the bounds by evaluated nodes; the front of all nodes learnt so far."""
+        """Tighten the bounds by evaluated nodes; returns the front of all nodes learnt so far."""
         for point in points:
             below = tuple(slice(0, level + 1) for level in point.node)
             np.minimum(self._most_k[below], point.k, out=self._most_k[below])
@@ -64,7 +64,7 @@ class Bounds:
         return self._front
 
     def open_nodes(self, front: list[Point]) -> NDArray[np.intp]:
-        """Indices of the nodes that could still add a point, or stand for one with a smaller vector."""
+        """Indices of the nodes that could still add a point, or represent one with a smaller vector."""
         left: NDArray[np.intp] = np.flatnonzero(self._open)
         most_k = self._most_k.reshape(-1)[left]
         left, most_k = left[most_k >= LEAST_K], most_k[most_k >= LEAST_K]

@@ -1,8 +1,8 @@
 """POkA: from a base node down to ground nodes, up again through accepted nodes, on to the next base node.
 
-The recursive searches of the paper are run level by level: whether a node is evaluated depends only on whether some
-node below it was continued, never on the order, so the nodes of one height are one batch and counters and results
-are those of the recursion.
+The recursive searches of the paper are run level by level. Whether a node is evaluated depends only on whether a node
+below it was continued, never on the order. So the nodes of one height are one batch, with the counters and results of the
+recursion.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Poka:
         base = self._refined(top)
         visited = [base]
         while base.k > K_STOP:
-            found = self._next(base)
-            if found is None:
+            following = self._next(base)
+            if following is None:
                 break
-            base = self._refined(found)
+            base = self._refined(following)
             visited.append(base)
         return visited
 
@@ -53,7 +53,7 @@ class Poka:
         return self._search(base, strictly) or self._search(base, on_plateau) or self._forced(base)
 
     def _search(self, base: Point, accept: Accept) -> Point | None:
-        """Down to the ground nodes at the depth, then up; nodes strictly inside SG(base) are passed, not evaluated."""
+        """Search down to the ground nodes, then up; nodes strictly inside SG(base) are passed, not evaluated."""
         height = sum(base.node)
         distance = min(self._depth_at(base.node), height)  # the bottom serves as ground before the full depth
         if distance == 0:
@@ -85,9 +85,9 @@ class Poka:
         """The node of least loss among those below with the same k, all of which are connected through that k."""
         best, frontier = point, {point.node}
         while self.refine and frontier:
-            same_k = [found for found in self._below(frontier) if found.k == point.k]
-            best = min([best, *same_k], key=lambda found: (found.loss, found.node))
-            frontier = {found.node for found in same_k}
+            same_k = [candidate for candidate in self._below(frontier) if candidate.k == point.k]
+            best = min([best, *same_k], key=lambda candidate: (candidate.loss, candidate.node))
+            frontier = {candidate.node for candidate in same_k}
         return best
 
     def _below(self, nodes: Iterable[Node]) -> list[Point]:
@@ -109,9 +109,9 @@ def _best(points: Iterable[Point | None]) -> Point | None:
 def _specializations_at(node: Node, distance: int) -> list[Node]:
     """Nodes below the node whose levels sum up to `distance` less."""
     *heads, last = node
-    found = []
+    nodes = []
     for levels in product(*(range(max(0, level - distance), level + 1) for level in heads)):
         rest = distance - (sum(heads) - sum(levels))
         if 0 <= rest <= last:
-            found.append((*levels, last - rest))
-    return found
+            nodes.append((*levels, last - rest))
+    return nodes

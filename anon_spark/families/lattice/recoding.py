@@ -1,4 +1,4 @@
-"""Full-domain recoding as a value: one level per quasi-identifier, the front it was chosen from, and how it applies."""
+"""Full-domain recoding: one level per quasi-identifier, and the front it was chosen from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import ORDER, PREFIX, quoted
 from anon_spark.errors import ConfigurationError
+from anon_spark.families.lattice.facts import LatticeFit, Search
+from anon_spark.families.recoding import Recoding
+from anon_spark.model.facts import FrontPoint, LevelReached
 from anon_spark.model.front import Point
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
@@ -21,7 +24,6 @@ from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, 
 from anon_spark.primitives.ordering import with_order
 from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.plain import without_metadata
-from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 
@@ -31,7 +33,7 @@ BROADCAST_CLASSES = 100_000
 
 @dataclass(frozen=True)
 class Fitted:
-    """What is known of the fitted table while its run is open."""
+    """The fitted table, available as long as its run is open."""
 
     frequencies: Frequencies
     counting: Counting
@@ -53,13 +55,13 @@ class LatticeRecoding(Recoding):
     points: Sequence[Point]
     denominator: int
     required_k: int
+    statistics: Search
     sensitive: Sequence[str] = ()
     keep: Sequence[str] = ()
     person: str | None = None
     nulls: str = "value"
     on_unseen: str = "error"
-    search: Mapping[str, Any] = field(default_factory=dict)
-    attributes: Sequence[Mapping[str, Any]] = ()
+    attributes: Sequence[LevelReached] = ()
     warnings: Sequence[str] = ()
     fitted: Fitted | None = field(default=None, repr=False, compare=False)  # not saved
 
@@ -90,7 +92,8 @@ class LatticeRecoding(Recoding):
     @property
     def front(self) -> pd.DataFrame:
         """The whole front by decreasing k: node, k, loss, suppressed_rows, classes, chosen."""
-        rows = [{**self._shown(point), "chosen": point.node == self.node} for point in self.points]
+        shown = [(point, vars(self._shown(point))) for point in self.points]
+        rows = [{**facts, "node": list(point.node), "chosen": point.node == self.node} for point, facts in shown]
         return pd.DataFrame(rows, columns=["node", "k", "loss", "suppressed_rows", "classes", "chosen"])
 
     def transform(self, df: DataFrame) -> DataFrame:
@@ -101,34 +104,35 @@ class LatticeRecoding(Recoding):
         """
         require_columns(df, [*self.hierarchies, *self._carried()])
         keyed = with_keys(df, self.hierarchies, self._carried())
-        found = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
+        entries = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
         if self.on_unseen == "error":
-            refuse_unseen(found)
-        coded = self._coded(keyed, found)
-        codes = code_columns(len(found))
+            refuse_unseen(entries)
+        coded = self._coded(keyed, entries)
+        codes = code_columns(len(entries))
         members = F.count_distinct(quoted(self.person)) if self.person else F.count(F.lit(1))
         large = coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) >= self.k).select(*codes)
-        words = self._words(found)
-        classes = self._class_labels(large, words, [entry.hierarchy for entry in found])
+        words = self._words(entries)
+        classes = self._class_labels(large, words, [entry.hierarchy for entry in entries])
         numbered = self._numbered(coded, words, self._unchanged)
         return without_metadata(numbered.join(classes, word_names(words)).select(*self._published()))
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
         """The release of the fitted table in its final order.
 
-        Rows of classes that stay are joined with the class's labels; rows of small classes find none. Where the classes
-        can be broadcast, only a class's number travels through the shuffle and its labels are put back afterwards.
+        Rows are joined with the labels of large classes, so rows of small classes are dropped. If the classes can be
+        broadcast, only the number of a class goes through the shuffle and its labels are joined afterwards.
         Cost: one pass over the rows and one shuffle of them; one small job for the classes.
         """
         if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
-        found, words = self.fitted.frequencies.dictionaries, self._words(self.fitted.frequencies.dictionaries)
+        entries, words = self.fitted.frequencies.dictionaries, self._words(self.fitted.frequencies.dictionaries)
         large = self.fitted.counting.large_classes(self.node, self.k)
         labels = self._class_labels(large, words, self.fitted.frequencies.hierarchies)
         classes = self.fitted.workspace.store(labels, "release-classes")
         if self.chosen.classes <= BROADCAST_CLASSES:
             classes = F.broadcast(classes)
-        rows = self._numbered(self._coded(with_keys(df, self.hierarchies, self._unchanged), found), words, self._unchanged)
+        coded = self._coded(with_keys(df, self.hierarchies, self._unchanged), entries)
+        rows = self._numbered(coded, words, self._unchanged)
         ordered = with_order(rows.join(classes, word_names(words)), key, self.published)
         if self.chosen.classes <= BROADCAST_CLASSES:
             narrow = ordered.select(*word_names(words), *map(quoted, self._unchanged), ORDER)
@@ -138,24 +142,31 @@ class LatticeRecoding(Recoding):
         return spread.sortWithinPartitions(ORDER).select(*self._published())
 
     def recoded(self) -> dict[str, tuple[Hierarchy, int]]:
-        """Quasi-identifier → (hierarchy, level) as fitted: what an audit recodes the source with."""
+        """Quasi-identifier → (hierarchy, level) as fitted, with which an audit recodes the source."""
         if self.fitted is None:
             raise ConfigurationError("recoded() needs the fitted table of this recoding: fit again.")
         fitted = self.fitted.frequencies.hierarchies
         return dict(zip(self.hierarchies, zip(fitted, self.node, strict=True), strict=True))
 
-    def facts(self) -> dict[str, Any]:
-        return {
-            "loss": self.search.get("loss", "glm"),
-            "required_k": self.required_k,
-            "chosen": self._shown(self.chosen),
-            "front": [self._shown(point) for point in self.points],
-            "attributes": [dict(attribute) for attribute in self.attributes],
-            "search": dict(self.search),
-        }
+    def left_out(self) -> dict[str, int]:
+        """Rows that the chosen node suppresses, and those that the policies for nulls and unseen values drop."""
+        counted = self.counted
+        dropped = {"dropped_nulls": counted.dropped_nulls, "dropped_unseen": counted.dropped_unseen}
+        return {"suppressed": self.chosen.suppressed, **dropped}
+
+    @property
+    def counted(self) -> Frequencies:
+        """The distinct tuples of the fitted table, as long as its private files exist."""
+        assert self.fitted is not None, "a fit inside a run keeps its counts"
+        return self.fitted.frequencies
+
+    def facts(self) -> LatticeFit:
+        front = tuple(self._shown(point) for point in self.points)
+        chosen = self._shown(self.chosen)
+        return LatticeFit(self.statistics.loss, self.required_k, chosen, front, tuple(self.attributes), self.statistics)
 
     def content(self) -> dict[str, Any]:
-        """A hierarchy that a rule made is kept as the rule: its leaves and its first and last day were values of the table."""
+        """Hierarchies made by a rule are saved as the rule: their leaves, first and last day were values of the table."""
         return {
             "hierarchies": {name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()},
             "rules": [name for name, hierarchy in self.hierarchies.items() if not isinstance(hierarchy, Hierarchy)],
@@ -168,8 +179,8 @@ class LatticeRecoding(Recoding):
             "person": self.person,
             "nulls": self.nulls,
             "on_unseen": self.on_unseen,
-            "search": dict(self.search),
-            "attributes": [dict(attribute) for attribute in self.attributes],
+            "search": vars(self.statistics),
+            "attributes": [vars(attribute) for attribute in self.attributes],
             "warnings": list(self.warnings),
         }
 
@@ -180,12 +191,13 @@ class LatticeRecoding(Recoding):
             name: Rule.from_dict(saved) if name in rules else Hierarchy.from_dict(saved)
             for name, saved in content["hierarchies"].items()
         }
-        same = ("denominator", "required_k", "sensitive", "keep", "person", "nulls", "on_unseen", "search")
+        same = ("denominator", "required_k", "sensitive", "keep", "person", "nulls", "on_unseen")
         return cls(
             hierarchies=hierarchies,
             chosen=_loaded(content["chosen"]),
             points=[_loaded(point) for point in content["points"]],
-            attributes=content["attributes"],
+            statistics=Search(**content["search"]),
+            attributes=[LevelReached(**attribute) for attribute in content["attributes"]],
             warnings=content["warnings"],
             **{name: content[name] for name in same},
         )
@@ -200,17 +212,17 @@ class LatticeRecoding(Recoding):
     def _published(self) -> list[Column]:
         return [F.col(quoted(name)) for name in self.published]
 
-    def _coded(self, keyed: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
-        """Rows with codes on the chosen levels; rows that a policy drops are gone."""
-        codes = code_columns(len(found))
-        return with_codes(keyed, found, self.node, codes).where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
+    def _coded(self, keyed: DataFrame, entries: Sequence[Dictionary]) -> DataFrame:
+        """Rows with codes on the chosen levels, without the rows that a policy drops."""
+        codes = code_columns(len(entries))
+        return with_codes(keyed, entries, self.node, codes).where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
 
-    def _words(self, found: Sequence[Dictionary]) -> list[Column]:
-        cardinalities = [entry.hierarchy.cardinality(level) for entry, level in zip(found, self.node, strict=True)]
+    def _words(self, entries: Sequence[Dictionary]) -> list[Column]:
+        cardinalities = [entry.hierarchy.cardinality(level) for entry, level in zip(entries, self.node, strict=True)]
         return packed(code_columns(len(self.node)), cardinalities)
 
     def _numbered(self, coded: DataFrame, words: Sequence[Column], carried: Sequence[str]) -> DataFrame:
-        """The columns that are carried over, and the number of the class."""
+        """The carried columns, and the number of the class."""
         return coded.select(*named_words(words), *map(quoted, carried))
 
     def _class_labels(self, large: DataFrame, words: Sequence[Column], hierarchies: Sequence[Hierarchy]) -> DataFrame:
@@ -219,17 +231,9 @@ class LatticeRecoding(Recoding):
         labelled = with_labels(large, hierarchies, self.node, code_columns(len(names)), names)
         return labelled.select(*named_words(words), *map(quoted, names))
 
-    def _shown(self, point: Point) -> dict[str, Any]:
-        return {
-            "node": list(point.node),
-            "k": point.k,
-            "loss": point.loss / self.denominator,
-            "suppressed_rows": point.suppressed,
-            "classes": point.classes,
-        }
+    def _shown(self, point: Point) -> FrontPoint:
+        return FrontPoint(tuple(point.node), point.k, point.loss / self.denominator, point.suppressed, point.classes)
 
-
-RECODING = LatticeRecoding
 
 
 def _saved(point: Point) -> list[Any]:

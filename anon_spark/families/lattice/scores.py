@@ -1,4 +1,4 @@
-"""Evaluated nodes of one search: each node is counted once, batches are counted for the report."""
+"""Scores of one search: each node is evaluated once, and batches are counted for the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anon_spark.model.progress import Progress
 
 
 class Counting(Protocol):
-    """What a search needs of the counting primitives."""
+    """The part of the counting primitives that a search needs."""
 
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]: ...
 

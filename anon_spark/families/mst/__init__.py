@@ -12,8 +12,3 @@ Cost: lattice nodes up to the heaviest edge × distinct tuples for the tree; mer
 Limits: what k-anonymity does not cover, see MstRecoding. Labels of several levels stand side by side, so a label must
 mean one set of values.
 """
-
-from anon_spark.families.mst.anonymizer import MstAnonymizer
-from anon_spark.families.mst.recoding import MstRecoding
-
-__all__ = ["MstAnonymizer", "MstRecoding"]

@@ -10,27 +10,22 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
+from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.families.mst.assignment import Assignment, assign, counted_value, sensitive_values
+from anon_spark.families.mst.assignment import assign, counted_value, sensitive_values
+from anon_spark.families.mst.facts import PartitionStatistics
+from anon_spark.families.mst.job import MstJob, MstPrivacySpec, MstSpec
 from anon_spark.families.mst.partition import Merge, Settings
 from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable, refuse_ambiguous
 from anon_spark.model.lattice import lattice_of
-from anon_spark.model.parameters import require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies, count_tuples
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.encoding import with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, fitted
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
-
-WORDS = {
-    "merge": ("auto", "greedy", "rounds"),
-    "zero_edges": ("include", "exclude"),
-    "nulls": ("value", "suppress"),
-    "on_unseen": ("error", "suppress"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +44,18 @@ class MstAnonymizer:
     keep: Sequence[str] = ()
     person: str | None = None
     l: int | None = None  # noqa: E741 - the literature's name
-    nulls: Literal["value", "suppress"] = "value"
-    on_unseen: Literal["error", "suppress"] = "error"
-    merge: Merge = "auto"
-    zero_edges: Literal["include", "exclude"] = "include"
+    nulls: Literal["value", "suppress"] = default(MstJob, "nulls")
+    on_unseen: Literal["error", "suppress"] = default(MstJob, "on_unseen")
+    merge: Merge = default(MstSpec, "merge")
+    zero_edges: Literal["include", "exclude"] = default(MstSpec, "zero_edges")
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_words(self, WORDS)
-        KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses k < 2 and the like
-        if self.l is not None and not (isinstance(self.l, int) and 2 <= self.l <= self.k):
-            raise ConfigurationError(f"l must be a whole number from 2 to k = {self.k}.")
+        require_options(self, MstJob, MstPrivacySpec, MstSpec)
+        KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses columns that cannot be
+        if self.l is not None and self.l > self.k:
+            raise ConfigurationError(f"l: is {self.l}, above k, which is {self.k}; a class of k rows cannot hold that many")
         if self.l is not None and not self.sensitive:
             raise ConfigurationError("l needs sensitive columns: those that must stay diverse.")
         named = self._named()
@@ -81,8 +76,8 @@ class MstAnonymizer:
         started = perf_counter()
         self._tell(0, "distinct tuples")
         # 1. distinct tuples of leaf codes with their rows
-        given = as_rules(self.quasi_identifiers)
-        frequencies = count_tuples(df, given, workspace, nulls=self.nulls, on_unseen=self.on_unseen)
+        rules = as_rules(self.quasi_identifiers)
+        frequencies = count_tuples(df, rules, workspace, nulls=self.nulls, on_unseen=self.on_unseen)
         hierarchies = dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))
         refuse_ambiguous(hierarchies)
         lattice_of(frequencies.hierarchies)  # refuses more nodes than are walked
@@ -103,13 +98,14 @@ class MstAnonymizer:
             nulls=self.nulls,
             on_unseen=self.on_unseen,
             warnings=[],
-            statistics={
-                **self._statistics(assignment),
-                "tuples": frequencies.tuples,
-                "rows": frequencies.rows,
-                "seconds": round(perf_counter() - counted, 3),
-                "seconds_counting": round(counted - started, 3),
-            },
+            statistics=PartitionStatistics(
+                **{name: value for name, value in assignment.statistics.items() if name != "seconds"},
+                steps=assignment.statistics["seconds"],
+                tuples=frequencies.tuples,
+                rows=frequencies.rows,
+                seconds=round(perf_counter() - counted, 3),
+                seconds_counting=round(counted - started, 3),
+            ),
             fitted=Fitted(frequencies, assignment, workspace),
         )
 
@@ -121,10 +117,10 @@ class MstAnonymizer:
         coded = with_codes(keyed, frequencies.dictionaries, [0] * len(codes), codes)
         complete = coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
         for name in self.sensitive:
-            found = complete.select(counted_value(complete, name).alias("value")).distinct().limit(self.l).count()
-            if found < self.l:
+            count = complete.select(counted_value(complete, name).alias("value")).distinct().limit(self.l).count()
+            if count < self.l:
                 raise DataError(
-                    f"Column {name} has {found} distinct values, l = {self.l} asks for more. Lower l.", values=found
+                    f"Column {name} has {count} distinct values, l = {self.l} asks for more. Lower l.", values=count
                 )
         return sensitive_values(complete, codes, self.sensitive, self.l)
 
@@ -135,11 +131,6 @@ class MstAnonymizer:
             )
         if self.person is not None:
             refuse_several_rows(df, self.person)
-
-    @staticmethod
-    def _statistics(assignment: Assignment) -> dict[str, object]:
-        kept = {name: value for name, value in assignment.statistics.items() if name != "seconds"}
-        return {**kept, "steps": assignment.statistics["seconds"]}
 
     def _tell(self, done: int, what: str) -> None:
         if self.progress is not None:

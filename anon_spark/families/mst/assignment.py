@@ -1,4 +1,4 @@
-"""Which levels every distinct tuple gets: the partition as a frame, made in one task or spread over many."""
+"""The levels of every distinct tuple: the partition as a frame, made in one task or in many."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.rounds import Workspace
 
 NOTE = PREFIX + "note"  # one row of the result carries the statistics instead of a tuple
-HASHES = 2**20  # what a task may have to hold for one tuple, however many values a column has
+HASHES = 2**20  # most hashes that a task holds for one tuple
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """The levels of every distinct tuple: columns LEAF and LEVEL of each attribute, and ROWS; how it came about."""
+    """The levels of every distinct tuple: columns LEAF and LEVEL of each attribute, and ROWS; with statistics of the fit."""
 
     frame: DataFrame
     statistics: dict[str, Any]
@@ -76,7 +76,7 @@ def assign(
 
 
 def counted_value(frame: DataFrame, name: str) -> Column:
-    """A sensitive value as l counts it: null, which is a value, and NaN are one."""
+    """A sensitive value as l counts it: null and NaN are one value."""
     value = F.col(quoted(name))
     return F.when(~F.isnan(value), value) if isinstance(frame.schema[name].dataType, (T.FloatType, T.DoubleType)) else value
 
@@ -84,7 +84,7 @@ def counted_value(frame: DataFrame, name: str) -> Column:
 def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence[str], most: int) -> DataFrame:
     """Per tuple and sensitive column up to `most` distinct values, as hashes.
 
-    Two values with one hash count as one: a class may so look less diverse than it is, never more.
+    Two values with the same hash count as one, so a class may look less diverse than it is, never more.
     """
 
     def hashed(name: str) -> Column:
@@ -101,7 +101,7 @@ def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence
 def _in_one_task(
     frame: DataFrame, hierarchies: Sequence[Hierarchy], settings: Settings, sensitive: int, workspace: Workspace
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """The frame with TID and HEAD, and where one task could also merge, with the levels; the statistics say which."""
+    """The frame with TID and HEAD, and with levels if one task could also merge; the statistics tell which."""
     codes, levels = code_columns(len(hierarchies)), level_columns(len(hierarchies))
     names = [TID, HEAD, *levels, NOTE]
 
@@ -129,9 +129,9 @@ def _in_one_task(
         yield from done.to_batches(max_chunksize=100_000)
 
     kinds = ["long", "long", *["int"] * len(levels), "string"]
-    given = [f"{quoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema]
+    fields = [f"{quoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema]
     more = [f"`{name}` {kind}" for name, kind in zip(names, kinds, strict=True)]
-    stored = workspace.store(frame.coalesce(1).mapInArrow(work, ", ".join([*given, *more])), "cut")
+    stored = workspace.store(frame.coalesce(1).mapInArrow(work, ", ".join([*fields, *more])), "cut")
     note = stored.where(F.col(NOTE).isNotNull()).select(NOTE).first()
     if note is None:
         raise DataError("The table is empty: there is nothing to release.", rows=0)

@@ -1,7 +1,7 @@
-"""The spanning tree and the cut when the distinct tuples do not fit one task: inside blocks first, then what joins them.
+"""The spanning tree and its cut for more distinct tuples than one task can hold: first inside blocks, then between them.
 
 The result is that of `partition` up to the cut. The driver sees counts, the histogram of weights and a few tuples of
-the tail; one task holds the components that are left when all edges lighter than 2 are known.
+the tail; one task holds the components that remain when all edges lighter than 2 are known.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from anon_spark.families.mst.forests import (
 )
 from anon_spark.families.mst.frames import HEAD, SHARE, TID, VALUES, lists_of, values_of
 from anon_spark.families.mst.joins import COMPONENT, TUPLES, WEIGHT, edges_of, join_components
+from anon_spark.families.mst.kernels.dendrogram import NOT_CUT, Leaves, links, members_of
+from anon_spark.families.mst.kernels.distances import levels_of
 from anon_spark.families.mst.partition import Settings, leaf_ranks, leaves_of, weight_statistics
 from anon_spark.families.mst.shares import (
     array_of,
@@ -36,8 +38,6 @@ from anon_spark.families.mst.shares import (
     shares_of,
     with_arrays,
 )
-from anon_spark.kernels.dendrogram import NOT_CUT, Leaves, links, members_of
-from anon_spark.kernels.distances import levels_of
 from anon_spark.kernels.tuples import Ladder
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import MOST_NODES
@@ -47,7 +47,7 @@ from anon_spark.primitives.packing import packed
 from anon_spark.primitives.rounds import Workspace, collect_small
 
 KEPT = PREFIX + "kept"  # whether a tuple's part of the cut is large (and diverse) enough to be a class
-PLACE = PREFIX + "place"  # of a tuple in its component, when that is laid out as a chain
+PLACE = PREFIX + "place"  # position of a tuple in the chain of its component
 STAYS = PREFIX + "stays"  # the greatest weight that is not cut inside a component
 SUMS = [PREFIX + "component_" + name for name in ("rows", "edges", "total", "squares")]  # as in Leaves
 SUM_VALUES = PREFIX + "component_values_"
@@ -63,8 +63,8 @@ def number_tuples(frame: DataFrame, hierarchies: Sequence[Hierarchy], workspace:
 
     def ranked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = [of[row] for of, row in zip(rank_of, code_matrix(batch, codes), strict=True)]
-            yield with_arrays(batch, dict(zip(ranks, found, strict=True)))
+            arrays = [rank_table[row] for rank_table, row in zip(rank_of, code_matrix(batch, codes), strict=True)]
+            yield with_arrays(batch, dict(zip(ranks, arrays, strict=True)))
 
     words = packed(ranks, [hierarchy.leaf_count for hierarchy in hierarchies])
     ordered = frame.mapInArrow(ranked, schema_with(frame, dict.fromkeys(ranks, IntegerType()))).orderBy(*words)
@@ -86,7 +86,7 @@ def cut_in_blocks(
     components = forest.where(F.col(TUPLES).isNotNull())
     # 2. heavier edges: between the components of that forest
     edges = join_components(forest.select(*attributes, COMPONENT), components, ladder, workspace, shares)
-    # 3. cut the tree of components, then inside those that come off alone
+    # 3. cut the tree of components, then inside single components
     above = workspace.store(_cut_components(components, edges, settings), "components-cut")
     parts = workspace.store(_cut_tuples(forest.join(above, COMPONENT), numbered, settings, shares), "parts")
     whole = block_distance(levels_of(ladder)) // 2
@@ -110,15 +110,15 @@ def _grown(numbered: DataFrame, ladder: Ladder, settings: Settings, shares: int)
         leaves = leaves_of(array_of(table, ROWS), values_of(table, sensitive, settings.l or 0), settings)
         tree, tids = grown(code_matrix(table, codes), ladder, leaves), array_of(table, TID)
         roots = tree.roots.astype(np.int64)
-        members, begin = members_of(tree, roots)  # that is, tree.order
+        members, begin = members_of(tree, roots)  # equal to tree.order
         width = np.diff(begin, append=members.size)
         component, place, root, weight = (np.empty(members.size, dtype=np.int64) for _ in range(4))
         component[members] = np.repeat(np.minimum.reduceat(tids[members], begin), width)
         place[members], root[members], weight[members] = np.arange(members.size), np.repeat(roots, width), links(tree)
         elsewhere = tids != component
         sums: dict[str, Any] = {TUPLES: pa.array((tree.last - tree.first)[root], mask=elsewhere)}
-        for name, of in zip(SUMS, tree.sums[:-1], strict=True):
-            sums[name] = pa.array(np.asarray(of)[root], mask=elsewhere)
+        for name, totals in zip(SUMS, tree.sums[:-1], strict=True):
+            sums[name] = pa.array(np.asarray(totals)[root], mask=elsewhere)
         for at in range(sensitive):
             sums[f"{SUM_VALUES}{at}"] = lists_of(np.where(elsewhere[:, None], -1, tree.sums.values[root, at]))
         grown_table: pa.Table = with_arrays(table, {COMPONENT: component, PLACE: place, WEIGHT: weight, **sums})
@@ -134,7 +134,7 @@ def _grown(numbered: DataFrame, ladder: Ladder, settings: Settings, shares: int)
 
 
 def _cut_components(components: DataFrame, edges: DataFrame, settings: Settings) -> DataFrame:
-    """Per component HEAD and KEPT where it belongs to a part of several, else the greatest weight that STAYS in it.
+    """Per component HEAD and KEPT if it belongs to a part of several, else the greatest weight that STAYS in it.
 
     Cost: all components in one task.
     """
@@ -156,7 +156,7 @@ def _cut_components(components: DataFrame, edges: DataFrame, settings: Settings)
 
 
 def _cut_tuples(cut: DataFrame, numbered: DataFrame, settings: Settings, shares: int) -> DataFrame:
-    """HEAD and KEPT of every tuple: its component's, or by going on inside the component."""
+    """HEAD and KEPT of every tuple: those of its component, or from the cut inside the component."""
     sensitive, columns = _sensitive(numbered), numbered.columns
 
     def inside(table: pa.Table) -> pa.Table:
@@ -183,18 +183,18 @@ def _histogram(numbered: DataFrame, forest: DataFrame, edges: DataFrame) -> dict
     """How often each weight occurs in the tree of all rows."""
     weights = forest.where(F.col(WEIGHT) > 0).select(WEIGHT).unionAll(edges.select(WEIGHT))
     zero = numbered.select(F.lit(0).cast("long").alias(WEIGHT), (F.col(ROWS) - 1).alias(ROWS))
-    every = weights.withColumn(ROWS, F.lit(1).cast("long")).unionAll(zero).groupBy(WEIGHT).agg(F.sum(ROWS).alias(ROWS))
-    found = collect_small(every.where(F.col(ROWS) > 0).orderBy(WEIGHT), MOST_NODES, "Weights of the spanning tree")
-    return dict(zip(array_of(found, WEIGHT).tolist(), array_of(found, ROWS).tolist(), strict=True))
+    summed = weights.withColumn(ROWS, F.lit(1).cast("long")).unionAll(zero).groupBy(WEIGHT).agg(F.sum(ROWS).alias(ROWS))
+    table = collect_small(summed.where(F.col(ROWS) > 0).orderBy(WEIGHT), MOST_NODES, "Weights of the spanning tree")
+    return dict(zip(array_of(table, WEIGHT).tolist(), array_of(table, ROWS).tolist(), strict=True))
 
 
 def _cut_statistics(parts: DataFrame, k: int) -> dict[str, Any]:
-    """Counts of parts. A kept tuple of 2k rows is a part of its own, of identical rows."""
+    """Counts of parts. A kept tuple of 2k rows or more is a part of identical rows."""
     kept, is_head = F.col(KEPT), F.col(TID) == F.col(HEAD)
-    found = parts.agg(
+    counts = parts.agg(
         F.count_if(kept & is_head).alias("kept"),
         F.count_if(~kept & is_head).alias("small"),
         F.count_if(kept & (F.col(ROWS) >= 2 * k)).alias("identical"),
         F.coalesce(F.sum(F.when(kept, F.col(ROWS))), F.lit(0)).alias("rows_kept"),
     )
-    return dict(found.collect()[0].asDict())
+    return dict(counts.collect()[0].asDict())

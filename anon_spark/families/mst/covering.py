@@ -1,4 +1,4 @@
-"""Which published class covers a tuple: how a new batch joins the classes of an old release."""
+"""The published class that covers a tuple: a new batch joins the classes of an old release."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ def covering(
     order = np.lexsort([*classes.codes.T[::-1], *classes.levels.T[::-1]])
     levels, codes = classes.levels[order], classes.codes[order]
     loss = class_losses(levels, codes, hierarchies)
-    found = np.full(tuples.shape[1], -1, dtype=np.int64)
+    chosen = np.full(tuples.shape[1], -1, dtype=np.int64)
     best = np.full(tuples.shape[1], FAR, dtype=np.int64)
     vectors, first = np.unique(levels, axis=0, return_index=True)
-    last = np.append(first[1:], levels.shape[0])  # sorted by levels first, so each vector's classes are in a row
+    last = np.append(first[1:], levels.shape[0])  # sorted by levels first, so the classes of a vector are consecutive
     for vector, start, stop in zip(vectors, first, last, strict=True):
         climbed = np.stack([hierarchies[at].codes[level][tuples[at]] for at, level in enumerate(vector)])
         hit, position = matches(climbed, codes[start:stop].T)
         price = loss[start:stop][position]
         better = hit & (price < best)
-        best[better], found[better] = price[better], start + position[better]
-    return np.where(found >= 0, order[found], -1).astype(np.int32)
+        best[better], chosen[better] = price[better], start + position[better]
+    return np.where(chosen >= 0, order[chosen], -1).astype(np.int32)
 
 
 def matches(wanted: Codes, known: Codes) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
-    """Whether each column of `wanted` is a column of `known`, and which (any, where it is none)."""
+    """Whether each column of `wanted` is a column of `known`, and its position (arbitrary if not)."""
     key = np.zeros(wanted.shape[1] + known.shape[1], dtype=np.int64)
     for row in range(wanted.shape[0]):
         both = np.concatenate([wanted[row], known[row]]).astype(np.int64)
-        _, key = np.unique(key * (int(both.max()) + 1) + both, return_inverse=True)  # small again after each attribute
-    mine, theirs = key[: wanted.shape[1]], key[wanted.shape[1] :]
-    place = np.argsort(theirs)
-    position = place[np.minimum(np.searchsorted(theirs[place], mine), theirs.size - 1)]
-    return theirs[position] == mine, position
+        _, key = np.unique(key * (int(both.max()) + 1) + both, return_inverse=True)  # keys stay small
+    wanted_keys, known_keys = key[: wanted.shape[1]], key[wanted.shape[1] :]
+    place = np.argsort(known_keys)
+    position = place[np.minimum(np.searchsorted(known_keys[place], wanted_keys), known_keys.size - 1)]
+    return known_keys[position] == wanted_keys, position
 
 
 def class_losses(levels: Codes, codes: Codes, hierarchies: Sequence[Hierarchy]) -> Ints:
@@ -73,4 +73,4 @@ def class_losses(levels: Codes, codes: Codes, hierarchies: Sequence[Hierarchy]) 
         offsets = np.cumsum([0, *(len(weights) for weights in hierarchy.weights)])
         weights = np.concatenate(hierarchy.weights)
         loss += weights[offsets[levels[:, at]] + codes[:, at]] * (common // totals[at])
-    return np.unique(loss, return_inverse=True)[1].astype(np.int64)  # ranks are all that is compared
+    return np.unique(loss, return_inverse=True)[1].astype(np.int64)  # only ranks are compared

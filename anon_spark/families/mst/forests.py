@@ -1,8 +1,8 @@
-"""The spanning tree and its cut in pieces that one task each can hold. No Spark.
+"""The spanning tree and its cut, in pieces that one task can hold. No Spark.
 
-Tuples that differ one level below some root are at least 2 apart. So all edges lighter than 2 lie inside blocks of
-tuples that agree there: a task grows the forest of its blocks. The heavier edges join the components of that forest;
-a sweep finds those that some of the nodes give. The cut walks the tree of components first, and ends inside them.
+Tuples that differ one level below some root have distance 2 or more. So all edges lighter than 2 lie inside blocks of
+tuples that agree there, and a task builds the forest of its blocks. The heavier edges join the components of that forest;
+sweeps over the nodes find them. The cut walks the tree of components first, and continues inside them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.dendrogram import (
+from anon_spark.families.mst.kernels.dendrogram import (
     Dendrogram,
     Groups,
     Leaves,
@@ -24,8 +23,9 @@ from anon_spark.kernels.dendrogram import (
     split,
     split_above,
 )
-from anon_spark.kernels.distances import Levels, levels_of
-from anon_spark.kernels.spanning import Edges, Walk, connections, lightest, spanning_tree
+from anon_spark.families.mst.kernels.distances import Levels, levels_of
+from anon_spark.families.mst.kernels.spanning import Edges, Walk, connections, lightest, spanning_tree
+from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.tuples import Ladder, TupleTable
 from anon_spark.model.lattice import Node
 
@@ -36,7 +36,7 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 class Sweep(NamedTuple):
     """Nodes that have the same attributes at their root.
 
-    On each of them tuples agree only if they agree on `top`; tuples that agree on `bottom` do so on all of them.
+    Tuples that agree on one of the nodes agree on `top`; tuples that agree on `bottom` agree on all nodes.
     """
 
     bottom: Node
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
 
 
 def block_distance(levels: Levels) -> int:
-    """How far tuples of two blocks are apart at least: up one hierarchy and down again."""
+    """The least distance between tuples of two blocks: up one hierarchy and down again."""
     return int(2 * levels.units[0] * levels.heights[0])
 
 
@@ -75,13 +75,13 @@ def grown(codes: Codes, ladder: Ladder, leaves: Leaves) -> Dendrogram:
 
 
 def sweeps(order: Walk, heights: Ints) -> list[Sweep]:
-    """The nodes of a walk by which attributes they have at the root: one sweep reads the tuples once."""
+    """The nodes of a walk, grouped by the attributes at their root: one sweep reads the tuples once."""
     _, kind = np.unique(order.nodes == heights, axis=0, return_inverse=True)
-    found = []
+    by_kind = []
     for number in range(int(kind.max()) + 1):
         nodes, cost = order.nodes[kind.reshape(-1) == number], order.cost[kind.reshape(-1) == number]
-        found.append(Sweep(tuple(nodes.min(axis=0).tolist()), tuple(nodes.max(axis=0).tolist()), Walk(nodes, cost)))
-    return found
+        by_kind.append(Sweep(tuple(nodes.min(axis=0).tolist()), tuple(nodes.max(axis=0).tolist()), Walk(nodes, cost)))
+    return by_kind
 
 
 def lifted(codes: Codes, ladder: Ladder, node: Node) -> Codes:
@@ -91,7 +91,7 @@ def lifted(codes: Codes, ladder: Ladder, node: Node) -> Codes:
 
 
 def share_of(codes: Codes, ladder: Ladder, node: Node, shares: int) -> Ints:
-    """A number below `shares` that tuples have in common when they agree on the node."""
+    """A number below `shares`, equal for tuples that agree on the node."""
     key = np.zeros(codes.shape[1], dtype=np.uint64)
     for row in lifted(codes, ladder, node):
         key = (key ^ (row.astype(np.uint64) + np.uint64(1))) * MIX
@@ -108,7 +108,7 @@ def swept(sweep: Sweep, codes: Codes, ladder: Ladder, component: Ints) -> Joins:
 
 
 def spanning_forest(edges: Joins) -> tuple[Joins, Ints, Ints]:
-    """Kruskal; and the components that are joined, with the least of those that each is joined to.
+    """The minimum spanning forest by Kruskal, the joined components, and the least component of each one's tree.
 
     The forest of a union of forests is that of the union of their graphs.
     """
@@ -121,7 +121,7 @@ def spanning_forest(edges: Joins) -> tuple[Joins, Ints, Ints]:
 
 
 def cut_above(names: Ints, leaves: Leaves, edges: Joins, k: int) -> tuple[Parts, Ints]:
-    """Cut the tree whose leaves are components: the parts of several, and of the others the greatest weight that stays."""
+    """Cut the tree of components: the parts of several components, and for the others the greatest weight that stays."""
     by_name, by_weight = np.argsort(names), np.argsort(edges.weight, kind="stable")
     left, right = (
         by_name[np.searchsorted(names, side[by_weight], sorter=by_name)].astype(np.int32)
@@ -133,7 +133,7 @@ def cut_above(names: Ints, leaves: Leaves, edges: Joins, k: int) -> tuple[Parts,
 
 
 def cut_inside(names: Ints, leaves: Leaves, weight: Ints, stays: Ints, k: int) -> Parts:
-    """Cut components, given as chains end to end: first where the tree above was cut, then each part on its own."""
+    """Cut components, given as chains end to end: first where the tree above was cut, then each part separately."""
     tree = dendrogram(leaves, chain(weight))
     roots = tree.roots.astype(np.int64)
     heaviest = stays[tree.order[tree.first[roots]]]
@@ -146,12 +146,12 @@ def cut_inside(names: Ints, leaves: Leaves, weight: Ints, stays: Ints, k: int) -
 
 
 def parts_of(tree: Dendrogram, groups: Groups, names: Ints) -> Parts:
-    """The groups, leaf by leaf."""
-    found = Parts(np.full(names.size, NOWHERE, dtype=np.int64), np.zeros(names.size, dtype=np.bool_))
+    """The part of each leaf, from the groups."""
+    parts = Parts(np.full(names.size, NOWHERE, dtype=np.int64), np.zeros(names.size, dtype=np.bool_))
     for nodes, kept in ((groups.kept, True), (groups.small, False)):
         if nodes.size:
             members, begin = members_of(tree, nodes)
             least = np.minimum.reduceat(names[members], begin)
-            found.head[members] = np.repeat(least, np.diff(begin, append=members.size))
-            found.kept[members] = kept
-    return found
+            parts.head[members] = np.repeat(least, np.diff(begin, append=members.size))
+            parts.kept[members] = kept
+    return parts

@@ -1,4 +1,4 @@
-"""Tuples and classes on their way between frames and arrays."""
+"""Conversion of tuples and classes between frames and arrays."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import LEAF, LEVEL, PREFIX
+from anon_spark.families.mst.kernels.neighbours import Classes
 from anon_spark.kernels.classes import Codes
-from anon_spark.kernels.neighbours import Classes
 
 TID = PREFIX + "tid"  # the rank of a tuple in lexicographic order, or a number that sorts like it
-HEAD = PREFIX + "head"  # the least TID of the part, as the cut left it, that a tuple is in
+HEAD = PREFIX + "head"  # the least TID of the tuple's part after the cut
 IDENT = PREFIX + "ident"  # the least TID of a class
 SIZE = PREFIX + "size"
 VALUES = PREFIX + "values_"  # + position: up to l distinct values of a sensitive column, as hashes
@@ -34,7 +34,7 @@ def level_columns(count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class ClassColumns:
-    """How classes stand in a frame: IDENT, SIZE, leaf and level of each attribute, values of each sensitive column."""
+    """The columns of a frame of classes: IDENT, SIZE, leaf and level of each attribute, values of each sensitive column."""
 
     attributes: int
     sensitive: int  # columns whose values are kept
@@ -66,7 +66,7 @@ class ClassColumns:
         ]
 
     def classes_of(self, table: pa.Table) -> Classes:
-        """What `arrays_of` wrote; a table without values gives classes without them."""
+        """The inverse of `arrays_of`; a table without values gives classes without values."""
 
         def columns(names: Sequence[str]) -> Codes:
             return np.array([table.column(name).to_numpy() for name in names], dtype=np.int32).T.copy()
@@ -81,9 +81,9 @@ class ClassColumns:
 
 
 def whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
-    """All that a task is given, or nothing."""
-    found = list(batches)
-    return pa.Table.from_batches(found) if found else None
+    """All batches of a task as one table; None without batches."""
+    received = list(batches)
+    return pa.Table.from_batches(received) if received else None
 
 
 def values_of(table: pa.Table, columns: int, most: int) -> Codes:
@@ -100,14 +100,14 @@ def values_of(table: pa.Table, columns: int, most: int) -> Codes:
 
 
 def lists_of(values: Codes) -> Any:
-    """The other way for one column: rows × most, -1 left out."""
+    """The inverse of `values_of` for one column: rows × most as lists, -1 left out."""
     there = values >= 0
     offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values[there], pa.int32()))
 
 
 def in_every_share(frame: DataFrame, shares: int) -> DataFrame:
-    """Every row in each of `shares` partitions, with the number of the share; nothing else is in a partition.
+    """Every row in each of `shares` partitions, with the number of the share; one share per partition.
 
     Cost: one shuffle of `shares` times the frame.
     """

@@ -1,8 +1,8 @@
-"""Edges of weight 2 and more: what joins the components that the blocks leave, on Spark.
+"""Edges of weight 2 and more, which join the components of the blocks, on Spark.
 
-Nodes are visited in batches of ascending weight. Nodes with the same attributes at the root make one sweep: the tuples
-are sent to shares that agree on all others, without the codes that no node of it looks at. Each share gives a forest,
-and one task takes the lightest edges of them all (cycle property). Few tuples outside the largest component end it.
+Nodes are visited in batches of ascending weight. Nodes with the same attributes at the root form one sweep: tuples that
+agree on all other attributes go to the same share, without codes that the sweep does not use. Each share gives a forest, and
+one task selects the lightest edges of all (cycle property). It ends when few tuples are outside the largest component.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from anon_spark.families.mst.forests import (
     swept,
 )
 from anon_spark.families.mst.frames import SHARE
+from anon_spark.families.mst.kernels import spanning
+from anon_spark.families.mst.kernels.distances import levels_of
+from anon_spark.families.mst.kernels.spanning import FAR, TAIL, TAIL_PER_NODE, Walk, tail_edges, walk
 from anon_spark.families.mst.shares import array_of, code_matrix, in_shares, require_room, schema_with
-from anon_spark.kernels import spanning
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.distances import levels_of
-from anon_spark.kernels.spanning import FAR, TAIL, TAIL_PER_NODE, Walk, tail_edges, walk
 from anon_spark.kernels.tuples import Ladder
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.rounds import Workspace, collect_small
 
-COMPONENTS_MAX = 8_000_000  # that one task can hold
-BATCH_NODES = 256  # between two looks at what is left, at first; then twice as many each time
-FOLD_EDGES = 4_000_000  # more than these wait for Kruskal at no time, beside those that it chose
+COMPONENTS_MAX = 8_000_000  # most components of one task
+BATCH_NODES = 256  # nodes of the first batch; each later batch has twice as many
+FOLD_EDGES = 4_000_000  # most edges that wait for Kruskal at a time, beside those already chosen
 
 COMPONENT = PREFIX + "component"  # the least TID of a component of the blocks' forest
 TUPLES = PREFIX + "component_tuples"
-ROOT = PREFIX + "root"  # the component that it is part of by now
+ROOT = PREFIX + "root"  # the current component that contains it
 LEFT, RIGHT, WEIGHT = PREFIX + "left", PREFIX + "right", PREFIX + "weight"
 AT = PREFIX + "at"
 EDGES = f"{LEFT} long, {RIGHT} long, {WEIGHT} long"
@@ -62,7 +62,7 @@ def join_components(
     order = walk(tuple(levels.heights.tolist()), levels.units)
     start, room = int(np.searchsorted(2 * order.cost, block_distance(levels))), BATCH_NODES
     state = components.select(COMPONENT, F.col(COMPONENT).alias(ROOT), TUPLES)
-    found = small_frame(forest.sparkSession, _table(_together([])))
+    tree = small_frame(forest.sparkSession, _table(_together([])))
     left, outside, largest = _sizes(state)
     if left > COMPONENTS_MAX:
         raise LimitExceeded(
@@ -74,22 +74,22 @@ def join_components(
         alike = int(np.searchsorted(order.cost, order.cost[start], side="right")) - start
         tuples = forest.join(state.select(COMPONENT, ROOT), COMPONENT)
         if outside <= min(TAIL, TAIL_PER_NODE * alike):
-            return found.unionAll(_tail(tuples, ladder, largest))
+            return tree.unionAll(_tail(tuples, ladder, largest))
         stop = whole_weights(order.cost, start, max(room, alike))
         batch = sweeps(Walk(order.nodes[start:stop], order.cost[start:stop]), levels.heights)
         edges = workspace.store(_lightest(_swept(tuples, batch, ladder, workspace, shares)), "edges")
-        found = found.unionAll(edges)
+        tree = tree.unionAll(edges)
         added = edges.count()
         left -= added
         if added and left > 1:
             state = workspace.store(_joined(state, edges), "components")
             _, outside, largest = _sizes(state)
         start, room = stop, 2 * room
-    return found
+    return tree
 
 
 def whole_weights(cost: Ints, start: int, room: int) -> int:
-    """Where a batch of at most `room` nodes ends, without tearing nodes of one weight apart."""
+    """The end of a batch of at most `room` nodes that does not split nodes of equal weight."""
     return int(np.searchsorted(cost, cost[start + room])) if start + room < cost.size else int(cost.size)
 
 
@@ -109,12 +109,12 @@ def _swept(tuples: DataFrame, batch: Sequence[Sweep], ladder: Ladder, workspace:
     codes = code_columns(len(ladder.codes))
 
     def copied(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for some in batches:
-            leaves = code_matrix(some, codes)
+        for piece in batches:
+            leaves = code_matrix(piece, codes)
             for number, sweep in enumerate(batch):
                 above = dict(zip(codes, lifted(leaves, ladder, sweep.bottom), strict=True))
                 share = number * shares + share_of(leaves, ladder, sweep.top, shares)
-                yield pa.RecordBatch.from_pydict({**above, ROOT: some.column(ROOT), SHARE: share})
+                yield pa.RecordBatch.from_pydict({**above, ROOT: piece.column(ROOT), SHARE: share})
 
     def connected(table: pa.Table) -> pa.Table:
         sweep = batch[int(array_of(table, SHARE)[0]) // shares]
@@ -138,7 +138,7 @@ def _lightest(candidates: DataFrame) -> DataFrame:
                 chosen, waiting = spanning_forest(_together([chosen, *waiting]))[0], []
         yield from _table(spanning_forest(_together([chosen, *waiting]))[0]).to_batches()
 
-    return candidates.repartition(1).mapInArrow(choose, EDGES)  # coalesce(1) would run the sweeps in this task, too
+    return candidates.repartition(1).mapInArrow(choose, EDGES)  # coalesce(1) would also run the sweeps in this task
 
 
 def _joined(state: DataFrame, edges: DataFrame) -> DataFrame:
@@ -156,8 +156,8 @@ def _tail(tuples: DataFrame, ladder: Ladder, largest: int) -> DataFrame:
     """The edges of the few tuples outside the largest component, by their distances to all others and to each other."""
     codes, levels = code_columns(len(ladder.codes)), levels_of(ladder)
     what = "Tuples outside the largest component"
-    few = collect_small(tuples.where(F.col(ROOT) != largest).select(*codes, ROOT), TAIL, what)
-    outside, names = code_matrix(few, codes), array_of(few, ROOT)
+    table = collect_small(tuples.where(F.col(ROOT) != largest).select(*codes, ROOT), TAIL, what)
+    outside, names = code_matrix(table, codes), array_of(table, ROOT)
 
     def approach(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         near = np.full(names.size, FAR, dtype=np.int64)

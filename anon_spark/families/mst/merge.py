@@ -7,17 +7,24 @@ from typing import NamedTuple
 import numpy as np
 
 from anon_spark.errors import DataError
+from anon_spark.families.mst.kernels.distances import Levels, generality, in_runs
+from anon_spark.families.mst.kernels.merging import (
+    greedy,
+    large_enough,
+    merge_into,
+    merge_pairs,
+    mutual_pairs,
+    nearest_class,
+)
+from anon_spark.families.mst.kernels.neighbours import Classes, neighbours, plan
+from anon_spark.families.mst.kernels.spanning import walk
 from anon_spark.kernels.classes import Codes
-from anon_spark.kernels.distances import Levels, generality, in_runs
-from anon_spark.kernels.merging import greedy, large_enough, merge_into, merge_pairs, mutual_pairs, nearest_class
-from anon_spark.kernels.neighbours import Classes, neighbours, plan
-from anon_spark.kernels.spanning import walk
 
 WHOLE_TABLE_TOO_SMALL = "The whole table is one class that is too small. Lower k or l."
 
 
 class Merged(NamedTuple):
-    """What became of the small classes: the classes they form, the number of the one each is in, and a leftover."""
+    """The merged small classes: the new classes, the new class of each small one, and a leftover."""
 
     classes: Classes
     number: Codes
@@ -26,7 +33,7 @@ class Merged(NamedTuple):
 
 
 def merge_greedy(small: Classes, levels: Levels, k: int) -> Merged:
-    """Always the closest pair of all. Cost: quadratic in the number of classes."""
+    """Greedy merging: always the closest pair. Cost: quadratic in the number of classes."""
     work = small.take(np.arange(small.size.size))
     owner, left = greedy(levels, *work, generality(levels, work.level), k)
     root = followed(owner)
@@ -36,7 +43,7 @@ def merge_greedy(small: Classes, levels: Levels, k: int) -> Merged:
 
 
 def merge_in_rounds(small: Classes, levels: Levels, k: int) -> Merged:
-    """Per round all pairs that are each other's nearest; classes that are large enough leave.
+    """Merging in rounds: each merges all mutual nearest neighbours; classes that are large enough leave.
 
     Cost: per round one search for the neighbours of all classes that are left.
     """
@@ -48,9 +55,9 @@ def merge_in_rounds(small: Classes, levels: Levels, k: int) -> Merged:
     rounds = 0
     while active.size >= 2:
         rounds += 1
-        here = work.take(active)
-        found = neighbours(here, levels, nodes, np.arange(active.size))
-        left, right = (active[part] for part in mutual_pairs(here, levels, nodes, found))
+        current = work.take(active)
+        near = neighbours(current, levels, nodes, np.arange(active.size))
+        left, right = (active[part] for part in mutual_pairs(current, levels, nodes, near))
         merge_pairs(levels, *work, left, right)
         owner[right] = left
         stays = np.ones(owner.size, dtype=bool)
@@ -64,7 +71,7 @@ def merge_in_rounds(small: Classes, levels: Levels, k: int) -> Merged:
 
 
 def take_leftover(kept: Classes, merged: Merged, levels: Levels) -> tuple[Classes, Codes]:
-    """All classes, a leftover joined to the closest one, and the number of each kept and each small class among them."""
+    """All classes with a leftover joined to the closest, and the class of each kept and each small class among them."""
     count = kept.size.size
     classes = kept + merged.classes
     number = np.concatenate([np.arange(count, dtype=np.int32), merged.number + np.int32(count)])

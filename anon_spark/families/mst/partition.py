@@ -1,4 +1,4 @@
-"""MSTK on the distinct tuples that one process holds: tree, split, merge. No Spark."""
+"""MSTK in one process: tree, split and merge of distinct tuples. No Spark."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from anon_spark.families.mst.kernels.dendrogram import Dendrogram, Groups, Leaves, dendrogram, inconsistent, split
+from anon_spark.families.mst.kernels.distances import Levels, generalized, levels_of
+from anon_spark.families.mst.kernels.neighbours import Classes
+from anon_spark.families.mst.kernels.spanning import Edges, spanning_tree
 from anon_spark.families.mst.merge import merge_greedy, merge_in_rounds, take_leftover
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.dendrogram import Dendrogram, Groups, Leaves, dendrogram, inconsistent, split
-from anon_spark.kernels.distances import Levels, generalized, levels_of
-from anon_spark.kernels.neighbours import Classes
-from anon_spark.kernels.spanning import Edges, spanning_tree
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.values import number_key
 from anon_spark.primitives.classes.arrays import ladder_of
@@ -29,9 +29,9 @@ Merge = Literal["auto", "greedy", "rounds"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the partition: the guarantee, how small classes are merged, and whether duplicates count in τ.
+    """Settings of a fit: the guarantee, how small classes are merged, and whether duplicates count in τ.
 
-    `local_max` tuples, and `merge_local_max` small classes, are work for one task; the result does not depend on it.
+    One task handles up to `local_max` tuples and `merge_local_max` small classes; the result does not depend on these.
     """
 
     k: int
@@ -86,7 +86,7 @@ def partition(
 
     values: up to l distinct sensitive values per tuple and column (tuples × columns × l, -1 for none).
     Guarantee: deterministic and independent of the order of tuples; every class has k rows and, with l, that many
-    distinct values in every column. The caller makes sure that the whole table has.
+    distinct values in every column. The caller ensures this for the whole table.
     Cost: see the kernels; about 140 bytes per tuple.
     """
     return merge_small(cut_tree(codes, rows, hierarchies, settings, values), settings)
@@ -95,7 +95,7 @@ def partition(
 def cut_tree(
     codes: Codes, rows: Ints, hierarchies: Sequence[Hierarchy], settings: Settings, values: Codes | None = None
 ) -> Cut:
-    """The first two of three steps: minimum spanning tree, as a dendrogram, and its recursive cut."""
+    """Steps 1 and 2: the minimum spanning tree as a dendrogram, and its recursive cut."""
     order = lexicographic(codes, hierarchies)  # from here on a tuple's number is its rank, and the identity of ties
     codes, rows = np.ascontiguousarray(codes[:, order]), rows[order]
     kept_values = np.empty((rows.size, 0, 0), dtype=np.int32) if values is None else values[order]
@@ -118,7 +118,7 @@ def cut_tree(
 
 
 def merge_small(cut: Cut, settings: Settings) -> Partition:
-    """The third step: merge the parts that are too small."""
+    """Step 3: merge the parts that are too small."""
     started = perf_counter()
     kept, small = (classes_of(cut, nodes) for nodes in (cut.groups.kept, cut.groups.small))
     way = settings.way(small.size.size)
@@ -138,7 +138,7 @@ def merge_small(cut: Cut, settings: Settings) -> Partition:
 
 
 def ranks_and_heads(cut: Cut) -> tuple[Ints, Ints]:
-    """Of each tuple, in the order given: its rank, and the least rank in its part."""
+    """The rank of each tuple, in the order given, and the least rank in its part."""
     nodes = np.concatenate([cut.groups.kept, cut.groups.small])
     rank, head = np.empty(cut.order.size, dtype=np.int64), np.empty(cut.order.size, dtype=np.int64)
     rank[cut.order] = np.arange(cut.order.size)
@@ -153,7 +153,7 @@ def lexicographic(codes: Codes, hierarchies: Sequence[Hierarchy]) -> Ints:
 
 
 def leaf_ranks(hierarchy: Hierarchy) -> Ints:
-    """Where each leaf stands among the leaves."""
+    """The rank of each leaf among the leaves."""
     numbers = [number_key(key) for key in hierarchy.keys]
     if hierarchy.kind == "bins":
         sorted_leaves = list(range(len(hierarchy.keys)))
@@ -167,7 +167,7 @@ def leaf_ranks(hierarchy: Hierarchy) -> Ints:
 
 
 def leaves_of(rows: Ints, values: Codes, settings: Settings) -> Leaves:
-    """Equal rows are joined by edges of weight 0, which count in mean and deviation unless they are excluded."""
+    """The tuples as leaves of the tree. Equal rows are joined by edges of weight 0, which count in τ unless excluded."""
     zero = rows - 1 if settings.zero_edges == "include" else np.zeros_like(rows)
     nothing = np.zeros_like(rows)
     return Leaves(rows, zero, nothing, nothing, values)
@@ -181,16 +181,16 @@ def classes_of(cut: Cut, nodes: Ints) -> Classes:
 
 
 def class_of_tuple(tree: Dendrogram, nodes: Ints, number: Codes | Ints) -> Codes:
-    """The class of each tuple, from the class of the dendrogram node it is in; together the nodes hold all leaves."""
+    """The class of each tuple, from the class of its dendrogram node; together the nodes hold all leaves."""
     by_place = np.argsort(tree.first[nodes])
     width = (tree.last - tree.first)[nodes][by_place]
-    found = np.empty(tree.order.size, dtype=np.int32)
-    found[tree.order] = np.repeat(number[by_place], width)
-    return found
+    class_of = np.empty(tree.order.size, dtype=np.int32)
+    class_of[tree.order] = np.repeat(number[by_place], width)
+    return class_of
 
 
 def tree_statistics(rows: Ints, edges: Edges, levels: Levels, settings: Settings) -> dict[str, Any]:
-    """How often each weight occurs, equal rows included, and the threshold that follows."""
+    """The histogram of weights, equal rows included, and the threshold τ."""
     zero = int((rows - 1).sum())
     weights, counts = np.unique(edges.weight, return_counts=True)
     histogram = ({0: zero} if zero else {}) | dict(zip(weights.tolist(), counts.tolist(), strict=True))

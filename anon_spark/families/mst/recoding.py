@@ -1,4 +1,4 @@
-"""Local recoding as a value: the classes of a release, and how a table is published with them."""
+"""Local recoding: the classes of a release, and how a table is published with them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.mst.assignment import Assignment, counted_value
 from anon_spark.families.mst.covering import PublishedClasses, covering
+from anon_spark.families.mst.facts import Measured, Measures, MstFit, PartitionStatistics
 from anon_spark.families.mst.frames import SIZE, VALUES, leaf_columns, level_columns
+from anon_spark.families.recoding import Recoding
 from anon_spark.metrics.recoded import Recoded, summary
+from anon_spark.model.facts import LevelShares
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
@@ -27,7 +30,6 @@ from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries
 from anon_spark.primitives.ordering import shuffled
 from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.plain import without_metadata
-from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
@@ -38,7 +40,7 @@ BROADCAST_TUPLES = 100_000
 
 @dataclass(frozen=True)
 class Fitted:
-    """What is known of the fitted table while its private files are there."""
+    """The fitted table, available as long as its private files exist."""
 
     frequencies: Frequencies
     assignment: Assignment
@@ -52,23 +54,23 @@ class MstRecoding(Recoding):
     Guarantee: k-anonymity on the quasi-identifiers of the fitted table, and with `l` at least that many distinct values
     of every sensitive column in each class. A new batch joins the classes of the fitted one: a tuple takes the covering
     class of least loss, others follow `on_unseen`, and rows of classes that have fewer than k rows in the batch, or with `l`
-    fewer than l values of a sensitive column (null and NaN count as one), are suppressed. A recoding that was saved and
-    loaded knows classes only: also the fitted table is a new batch to it.
+    fewer than l values of a sensitive column (null and NaN count as one), are suppressed. A saved and loaded
+    recoding knows only classes, so even the fitted table is a new batch to it.
     Not covered: sensitive values that a whole class shares (without `l`), or that are likely in it; kept columns an
     attacker knows; several releases of one person's data put together.
     """
 
     hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table, see `portable`; without null leaf
     k: int
+    statistics: PartitionStatistics
     l: int | None = None  # noqa: E741 - the literature's name
     sensitive: Sequence[str] = ()
     keep: Sequence[str] = ()
     person: str | None = None  # each has one row of the fitted table
     nulls: str = "value"
     on_unseen: str = "error"
-    statistics: Mapping[str, Any] = field(default_factory=dict)
     warnings: Sequence[str] = ()
-    labels: Sequence[Sequence[str | None]] | None = None  # of each class, what is published; None: still in `fitted`
+    labels: Sequence[Sequence[str | None]] | None = None  # the published labels of each class; None: still in `fitted`
     fitted: Fitted | None = field(default=None, repr=False, compare=False)  # not saved
 
     family = "mst"
@@ -77,11 +79,6 @@ class MstRecoding(Recoding):
     def published(self) -> list[str]:
         """The columns of a release, in order."""
         return [*self.hierarchies, *self.sensitive, *self.keep]
-
-    @property
-    def search(self) -> Mapping[str, Any]:
-        """What the run log calls the search."""
-        return self.statistics
 
     @cached_property
     def classes(self) -> Sequence[Sequence[str | None]]:
@@ -96,7 +93,7 @@ class MstRecoding(Recoding):
         return sorted(map(list, rows), key=lambda row: [(label is None, label or "") for label in row])
 
     def close(self) -> None:
-        """Remove the private files of the fit; frames that `transform` returned cannot be read any more, what was saved can."""
+        """Remove the private files of the fit; frames from `transform` cannot be read any more, saved recodings can."""
         if self.fitted is not None:
             self.fitted.workspace.close()
 
@@ -111,21 +108,21 @@ class MstRecoding(Recoding):
         if self.person is not None:
             refuse_several_rows(df, self.person)  # k rows of one person are no crowd
         keyed = with_keys(df, self.hierarchies, self._carried())
-        found = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
+        entries = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
         if self.on_unseen == "error":
-            refuse_unseen(found)
-        rows = self._coded(keyed, found)
-        codes = code_columns(len(found))
+            refuse_unseen(entries)
+        rows = self._coded(keyed, entries)
+        codes = code_columns(len(entries))
         tuples = rows.groupBy(*codes).agg(F.count(F.lit(1)).alias(ROWS))
-        assigned = self._assigned(tuples, found)
+        assigned = self._assigned(tuples, entries)
         if self.on_unseen == "error":
             self._refuse_uncovered(assigned)
         names = list(self.hierarchies)
-        labelled = self._labelled(assigned.where(F.col(leaf_columns(len(found))[0]).isNotNull()), found)
+        labelled = self._labelled(assigned.where(F.col(leaf_columns(len(entries))[0]).isNotNull()), entries)
         large = labelled.groupBy(*map(quoted, names)).agg(F.sum(ROWS).alias(SIZE)).where(F.col(SIZE) >= self.k)
         same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
         kept = labelled.alias("t").join(large.alias("c"), same, "left_semi")
-        released = without_metadata(self._joined(rows, kept, found).select(*map(quoted, self.published)))
+        released = without_metadata(self._joined(rows, kept, entries).select(*map(quoted, self.published)))
         return released if self.l is None else self._diverse(released, self.l)
 
     def _diverse(self, released: DataFrame, least: int) -> DataFrame:
@@ -146,12 +143,12 @@ class MstRecoding(Recoding):
         """The release of the fitted table in its final order. Cost: one pass over the rows, one or two shuffles."""
         if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
-        found = self.fitted.frequencies.dictionaries
+        entries = self.fitted.frequencies.dictionaries
         labelled = self.fitted.workspace.store(self._labelled(self.fitted.assignment.frame), "release-tuples")
         if self.fitted.frequencies.tuples <= BROADCAST_TUPLES:
             labelled = F.broadcast(labelled)
-        rows = self._coded(with_keys(df, self.hierarchies, self._carried()), found)
-        released = self._joined(rows, labelled, found)
+        rows = self._coded(with_keys(df, self.hierarchies, self._carried()), entries)
+        released = self._joined(rows, labelled, entries)
         return shuffled(released.select(*map(quoted, self.published)), key, self.published)
 
     def evidence(self) -> Mapping[str, DataFrame]:
@@ -167,7 +164,7 @@ class MstRecoding(Recoding):
             raise ConfigurationError("fitted_hierarchies() needs the fitted table of this recoding: fit again.")
         return dict(zip(self.hierarchies, self.fitted.frequencies.hierarchies, strict=True))
 
-    def measured(self) -> dict[str, Any]:
+    def measured(self) -> Measured:
         """Measures of the fitted release, and the share of rows on each level of each attribute. Cost: two small jobs."""
         if self.fitted is None:
             raise ConfigurationError("measured() needs the fitted table of this recoding: fit again.")
@@ -186,16 +183,25 @@ class MstRecoding(Recoding):
         assert totals is not None
         total = self.fitted.frequencies.rows
         recoded = Recoded(hierarchies, tuple(map(tuple, rows_by_node)), total, 0, int(totals[1]), int(totals[0]))
-        return {
-            "measures": summary(recoded, self.k),
-            "levels": [
-                {"name": name, "shares": [float(counts.sum() / total) for counts in by_level]}
-                for name, by_level in zip(self.hierarchies, rows_by_node, strict=True)
-            ],
-        }
+        levels = (
+            LevelShares(name, tuple(float(counts.sum() / total) for counts in by_level))
+            for name, by_level in zip(self.hierarchies, rows_by_node, strict=True)
+        )
+        return Measured(Measures(**summary(recoded, self.k)), tuple(levels))
 
-    def facts(self) -> dict[str, Any]:
-        return {"required_k": self.k, "l": self.l, "partition": dict(self.statistics)}
+    def left_out(self) -> dict[str, int]:
+        """Rows that the policies for nulls and unseen values drop; none is suppressed."""
+        counted = self.counted
+        return {"suppressed": 0, "dropped_nulls": counted.dropped_nulls, "dropped_unseen": counted.dropped_unseen}
+
+    @property
+    def counted(self) -> Frequencies:
+        """The distinct tuples of the fitted table, as long as its private files exist."""
+        assert self.fitted is not None, "a fit inside a run keeps its counts"
+        return self.fitted.frequencies
+
+    def facts(self) -> MstFit:
+        return MstFit(self.k, self.l, self.statistics)
 
     def content(self) -> dict[str, Any]:
         """Classes only: no tuple of the table. A hierarchy that a rule made is kept as the rule."""
@@ -209,7 +215,7 @@ class MstRecoding(Recoding):
             "person": self.person,
             "nulls": self.nulls,
             "on_unseen": self.on_unseen,
-            "statistics": dict(self.statistics),
+            "statistics": vars(self.statistics),
             "warnings": list(self.warnings),
             "labels": [list(row) for row in self.classes],
         }
@@ -221,50 +227,51 @@ class MstRecoding(Recoding):
             name: Rule.from_dict(saved) if name in rules else Hierarchy.from_dict(saved)
             for name, saved in content["hierarchies"].items()
         }
-        same = ("k", "l", "sensitive", "keep", "person", "nulls", "on_unseen", "statistics", "warnings", "labels")
-        return cls(hierarchies=hierarchies, **{name: content[name] for name in same})
+        same = ("k", "l", "sensitive", "keep", "person", "nulls", "on_unseen", "warnings", "labels")
+        statistics = PartitionStatistics.loaded(content["statistics"])
+        return cls(hierarchies=hierarchies, statistics=statistics, **{name: content[name] for name in same})
 
     def _carried(self) -> list[str]:
         return [*self.sensitive, *self.keep]
 
-    def _coded(self, keyed: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
-        """Rows with leaf codes; rows that a policy drops are gone."""
-        codes = code_columns(len(found))
-        coded = with_codes(keyed, found, [0] * len(found), codes)
+    def _coded(self, keyed: DataFrame, entries: Sequence[Dictionary]) -> DataFrame:
+        """Rows with leaf codes, without the rows that a policy drops."""
+        codes = code_columns(len(entries))
+        coded = with_codes(keyed, entries, [0] * len(entries), codes)
         return coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
 
-    def _labelled(self, assigned: DataFrame, found: Sequence[Dictionary] | None = None) -> DataFrame:
+    def _labelled(self, assigned: DataFrame, entries: Sequence[Dictionary] | None = None) -> DataFrame:
         """Leaf codes, rows and published labels of each tuple. Cost: one broadcast join per attribute; no action."""
-        if found is None:
+        if entries is None:
             assert self.fitted is not None, "hierarchies as fitted"
-            found = self.fitted.frequencies.dictionaries
-        count = len(found)
+            entries = self.fitted.frequencies.dictionaries
+        count = len(entries)
         labelled = assigned
         for name, entry, leaf, level in zip(
-            self.hierarchies, found, leaf_columns(count), level_columns(count), strict=True
+            self.hierarchies, entries, leaf_columns(count), level_columns(count), strict=True
         ):
             labels = _label_frame(assigned.sparkSession, entry.hierarchy, name)
             node = F.col(level).cast("bigint") * entry.hierarchy.leaf_count + F.col(leaf)
             labelled = labelled.join(F.broadcast(labels), node == F.col(NODE), "left").drop(NODE)
         return labelled.select(*leaf_columns(count), ROWS, *map(quoted, self.hierarchies))
 
-    def _joined(self, rows: DataFrame, labelled: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
+    def _joined(self, rows: DataFrame, labelled: DataFrame, entries: Sequence[Dictionary]) -> DataFrame:
         """Rows with the labels of their tuples; rows of tuples that have none are left out."""
-        cardinalities = [entry.hierarchy.leaf_count for entry in found]
-        mine = packed(code_columns(len(found)), cardinalities)
-        theirs = packed(leaf_columns(len(found)), cardinalities)
-        codes = {*code_columns(len(found)), *self.hierarchies}
+        cardinalities = [entry.hierarchy.leaf_count for entry in entries]
+        mine = packed(code_columns(len(entries)), cardinalities)
+        theirs = packed(leaf_columns(len(entries)), cardinalities)
+        codes = {*code_columns(len(entries)), *self.hierarchies}
         numbered = rows.select(*named_words(mine), *(quoted(name) for name in rows.columns if name not in codes))
         return numbered.join(
             labelled.select(*named_words(theirs), *map(quoted, self.hierarchies)), word_names(mine)
         )
 
-    def _assigned(self, tuples: DataFrame, found: Sequence[Dictionary]) -> DataFrame:
+    def _assigned(self, tuples: DataFrame, entries: Sequence[Dictionary]) -> DataFrame:
         """The levels of each tuple: those it was fitted with, else those of the class that covers it."""
-        hierarchies = [entry.hierarchy for entry in found]
-        if self.fitted is None or hierarchies != list(self.fitted.frequencies.hierarchies):  # codes mean other leaves
+        hierarchies = [entry.hierarchy for entry in entries]
+        if self.fitted is None or hierarchies != list(self.fitted.frequencies.hierarchies):  # codes stand for other leaves
             return self._covered(tuples, hierarchies)
-        count = len(found)
+        count = len(entries)
         fitted = self.fitted.assignment.frame.drop(ROWS)
         same = [F.col(code) == F.col(leaf) for code, leaf in zip(code_columns(count), leaf_columns(count), strict=True)]
         both = tuples.join(fitted, same, "left")
@@ -292,17 +299,15 @@ class MstRecoding(Recoding):
         return tuples.mapInArrow(work, f"{kinds}, `{ROWS}` long")
 
     def _refuse_uncovered(self, assigned: DataFrame) -> None:
-        found = assigned.where(F.col(f"{LEAF}0").isNull()).agg(F.count(F.lit(1)), F.sum(ROWS)).first()
-        if found is not None and found[0]:
+        counts = assigned.where(F.col(f"{LEAF}0").isNull()).agg(F.count(F.lit(1)), F.sum(ROWS)).first()
+        if counts is not None and counts[0]:
             raise DataError(
-                f"{found[0]:,} tuples in {found[1]:,} rows fit none of the published classes. Fit the batch anew, or set "
+                f"{counts[0]:,} tuples in {counts[1]:,} rows fit none of the published classes. Fit the batch anew, or set "
                 "on_unseen: suppress.",
-                tuples=int(found[0]),
-                rows=int(found[1]),
+                tuples=int(counts[0]),
+                rows=int(counts[1]),
             )
 
-
-RECODING = MstRecoding
 
 
 def _label_frame(spark: SparkSession, hierarchy: Hierarchy, name: str) -> DataFrame:
@@ -325,10 +330,10 @@ def _published_classes(
             for code, label in enumerate(hierarchy.labels[level]):
                 known.setdefault(label, (level, code))
         nodes.append(known)
-    found = [
+    classes = [
         [known[label] for label, known in zip(row, nodes, strict=True)]
         for row in labels
         if all(label in known for label, known in zip(row, nodes, strict=True))
     ]
-    both = np.array(found, dtype=np.int32).reshape(len(found), len(hierarchies), 2)
+    both = np.array(classes, dtype=np.int32).reshape(len(classes), len(hierarchies), 2)
     return PublishedClasses(np.ascontiguousarray(both[:, :, 0]), np.ascontiguousarray(both[:, :, 1]))

@@ -1,4 +1,4 @@
-"""Tuples spread over tasks in shares: groups that must stay together, several small ones in one call."""
+"""Shares: tuples spread over tasks in groups that stay together; small groups share a call."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from anon_spark.errors import LimitExceeded
 from anon_spark.families.mst.frames import SHARE
 from anon_spark.kernels.classes import Codes
 
-SHARE_TUPLES = 250_000  # meant for one call
-SHARE_MAX = 8_000_000  # that a task can hold at about 140 bytes each, when one group is that large
+SHARE_TUPLES = 250_000  # tuples intended for one call
+SHARE_MAX = 8_000_000  # most tuples of a task, at about 140 bytes each, if one group is that large
 
 
 def shares_of(tuples: int) -> int:
-    """Into how many shares tuples are divided."""
+    """The number of shares for this many tuples."""
     return 1 + tuples // SHARE_TUPLES
 
 
@@ -29,7 +29,7 @@ def in_shares(
 ) -> DataFrame:
     """One call per SHARE. Cost: one shuffle.
 
-    The number of partitions is stated: Spark would put small but laborious shares into one task.
+    The number of partitions is explicit: Spark would put small but costly shares into one task.
     """
     return frame.repartition(shares, SHARE).groupBy(SHARE).applyInArrow(step, schema)
 

@@ -1,7 +1,7 @@
-"""Merging by many tasks: the rounds of merge.py on frames of classes, for more small classes than one task takes.
+"""Merging in many tasks: the rounds of merge.py on frames of classes, for more small classes than one task can merge.
 
-In a round each task holds all classes that are too small (about 100 bytes each) and finds the neighbours of its share of
-them; the pairs are found where the classes of one bucket meet. What is left when it is few is merged by one task.
+In a round each task holds all small classes (about 100 bytes each) and finds the neighbours of its share. Then the classes
+of a bucket meet in one task, which finds the pairs. As soon as few classes are left, one task merges them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from anon_spark.families.mst.frames import (
     values_of,
     whole,
 )
+from anon_spark.families.mst.kernels import distances, merging
+from anon_spark.families.mst.kernels.distances import Levels, in_runs, levels_of
+from anon_spark.families.mst.kernels.merging import merge_into, mutual_pairs
+from anon_spark.families.mst.kernels.neighbours import Classes, Neighbours, neighbours, plan
+from anon_spark.families.mst.kernels.spanning import walk
 from anon_spark.families.mst.merge import WHOLE_TABLE_TOO_SMALL, merge_greedy, merge_in_rounds
 from anon_spark.families.mst.partition import Settings
-from anon_spark.kernels import distances, merging
-from anon_spark.kernels.distances import Levels, in_runs, levels_of
-from anon_spark.kernels.merging import merge_into, mutual_pairs
-from anon_spark.kernels.neighbours import Classes, Neighbours, neighbours, plan
-from anon_spark.kernels.spanning import walk
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes.arrays import ladder_of
@@ -59,8 +59,8 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class SpreadMerge:
     """The third step of MSTK on frames. `sensitive`: how many columns must stay diverse.
 
-    Guarantee: the classes are those of `merge_in_rounds`, however the work is spread. Leaves of classes are numbered by
-    runs here. Cost: per round two shuffles of the small classes, one of them times the number of shares.
+    Guarantee: the classes are those of `merge_in_rounds`, however the work is spread. Leaves are numbered by runs
+    here. Cost: per round two shuffles of the small classes, one of them times the number of shares.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -70,14 +70,14 @@ class SpreadMerge:
     progress: Progress | None = None
 
     def assign(self, parted: DataFrame) -> tuple[DataFrame, dict[str, Any]]:
-        """Leaves, levels and ROWS of each tuple of a frame with code columns, ROWS, HEAD and VALUES; how merging went."""
+        """Leaves, levels and ROWS of each tuple of a frame with code columns, ROWS, HEAD and VALUES; statistics of merging."""
         # 1. one class per part
         parts = self.workspace.store(parted.repartition(HEAD).mapInArrow(self._generalize(), self._schema), "parts")
         small = parts.where(F.col(STATE) == SMALL)
         count = active = small.count()
         way = self.settings.way(count)
         merged = [parts.where(F.col(STATE) == KEPT)]
-        # 2. rounds, until one task takes what is left
+        # 2. rounds, until one task can merge the rest
         rounds = 0
         while way == "rounds" and active > self.settings.merge_local_max:
             rounds += 1
@@ -97,22 +97,22 @@ class SpreadMerge:
         codes = code_columns(len(self.hierarchies))
         leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(len(codes)), strict=True)]
         assigned = parted.select(*codes, ROWS, HEAD).join(heads, HEAD).select(*leaves, *level_columns(len(codes)), ROWS)
-        here = more[0] if more is not None and more[0] is not None else 0
-        return assigned, {"merge": way, "rounds": rounds + here if way == "rounds" else None}
+        last_rounds = more[0] if more is not None and more[0] is not None else 0
+        return assigned, {"merge": way, "rounds": rounds + last_rounds if way == "rounds" else None}
 
     def _round(self, small: DataFrame, active: int) -> DataFrame:
-        """All pairs that are each other's nearest, merged."""
+        """The small classes after all pairs of mutual nearest neighbours are merged."""
         shares = min(MOST_SHARES, max(2, active // SHARE_CLASSES))
         words = [f"{BUCKET}{word}" for word in range(len(self._plan.factors))]
-        found = in_every_share(small.select(*self._place_columns.names), shares).mapInArrow(
+        near = in_every_share(small.select(*self._place_columns.names), shares).mapInArrow(
             self._search(words, shares),
             f"{IDENT} long, {DISTANCE} long, {AT_NODE} int, " + ", ".join(f"{word} long" for word in words),
         )
-        met = small.join(found, IDENT).repartition(AT_NODE, *words)
+        met = small.join(near, IDENT).repartition(AT_NODE, *words)
         return met.mapInArrow(self._pair(), self._schema)
 
     def _with_leftover(self, classes: DataFrame) -> DataFrame:
-        """Classes of which one may be left over, joined to the closest other one."""
+        """The classes, with a leftover class joined to the closest other one."""
         columns, levels = self._columns, self._levels
         left = classes.where(F.col(STATE) == LEFT_OVER).select(*columns.names).limit(1).toArrow()
         if not left.num_rows:
@@ -148,7 +148,7 @@ class SpreadMerge:
     def _levels(self) -> Levels:
         return in_runs(levels_of(ladder_of(self.hierarchies))).levels
 
-    # What tasks do; each is a function of plain values, so that it travels without this object.
+    # Tasks: functions of plain values, so that they are sent without this object.
 
     def _generalize(self) -> Task:
         columns, k, count = self._columns, self.settings.k, len(self.hierarchies)
@@ -184,10 +184,10 @@ class SpreadMerge:
             share = table.column(SHARE)[0].as_py()
             classes = columns.classes_of(table)
             queries = np.array_split(np.argsort(classes.ident), shares)[share]
-            found = neighbours(classes, levels, nodes, queries)
-            keys = merging.bucket_keys(levels, nodes.nodes, nodes.factors, classes.leaf[queries], found.node)
-            arrays = [pa.array(classes.ident[queries]), pa.array(found.distance), pa.array(found.node), *map(pa.array, keys.T)]
-            yield from _batches(arrays, [IDENT, DISTANCE, AT_NODE, *words])
+            near = neighbours(classes, levels, nodes, queries)
+            keys = merging.bucket_keys(levels, nodes.nodes, nodes.factors, classes.leaf[queries], near.node)
+            arrays = map(pa.array, (classes.ident[queries], near.distance, near.node, *keys.T))
+            yield from _batches([*arrays], [IDENT, DISTANCE, AT_NODE, *words])
 
         return work
 
@@ -199,8 +199,8 @@ class SpreadMerge:
             if table is None:
                 return
             classes = columns.classes_of(table)
-            found = Neighbours(table.column(DISTANCE).to_numpy(), table.column(AT_NODE).to_numpy().astype(np.int32))
-            left, right = mutual_pairs(classes, levels, nodes, found)
+            near = Neighbours(table.column(DISTANCE).to_numpy(), table.column(AT_NODE).to_numpy().astype(np.int32))
+            left, right = mutual_pairs(classes, levels, nodes, near)
             merging.merge_pairs(levels, *classes, left, right)
             partner = np.full(classes.size.size, -1)
             partner[left] = right
@@ -252,7 +252,7 @@ class SpreadMerge:
 
 
 def _joined(lists: Any, kept: Any, partner: Any) -> Any:
-    """The list of each kept row with that of its partner after it, where it has one (else -1)."""
+    """The list of each kept row, followed by that of its partner if it has one (else -1)."""
     both = np.stack([kept, partner], axis=1).ravel()
     there = both >= 0
     taken = lists.take(pa.array(both[there]))

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Literal
 
 from pyspark.sql import DataFrame
 
 from anon_spark.columns import CLUSTER, LINK
+from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.relational_transaction.clusters import initial_clusters
+from anon_spark.families.relational_transaction.facts import Clustering, ClusterStatistics, Merging
 from anon_spark.families.relational_transaction.gray_blocks import gray_clusters
 from anon_spark.families.relational_transaction.groups import (
     grouped,
@@ -23,11 +25,16 @@ from anon_spark.families.relational_transaction.groups import (
     tum_merged,
 )
 from anon_spark.families.relational_transaction.items import Catalogue, catalogue_of
+from anon_spark.families.relational_transaction.job import (
+    ItemOptions,
+    RelationalTransactionJob,
+    RelationalTransactionPrivacySpec,
+    RelationalTransactionSpec,
+)
 from anon_spark.families.relational_transaction.publication import Published, published_records
 from anon_spark.families.relational_transaction.recoding import RelationalTransactionRecoding, identity_of
 from anon_spark.families.relational_transaction.records import Attribute, Records, Roles, read_records
 from anon_spark.families.relational_transaction.settings import (
-    BLOCK_RECORDS,
     DELTA,
     Bound,
     Cost,
@@ -39,24 +46,11 @@ from anon_spark.families.relational_transaction.settings import (
 )
 from anon_spark.families.relational_transaction.summaries import TARGET, item_sets, summarized
 from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
-from anon_spark.model.parameters import require_numbers, require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, fitted
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
-WORDS = {
-    "bound": ("rum", "tum"),
-    "merge": ("r", "t", "rt"),
-    "distance": ("btd", "ul"),
-    "method": ("bound", "rfirst", "tfirst"),
-    "item_method": ("sets", "aa", "lra", "vpa"),
-    "cost": ("occ", "ul"),
-    "nulls": ("value", "suppress"),
-    "on_unseen": ("error", "suppress"),
-}
-LEAST = {"k": 2, "m": 1, "l": 2, "block": 1, "item_block": 1}
-OPTIONAL = ("l", "item_block")
 UNPROTECTED = "Sensitive items are published unprotected: there is no l."
 STEPS = ("records", "clusters", "repair", "merging", "generalized items")
 
@@ -65,8 +59,8 @@ STEPS = ("records", "clusters", "repair", "merging", "generalized items")
 class RelationalTransactionAnonymizer:
     """(k, k^m)-anonymity, or with l (k, l^m)-diversity, of relational values and item sets, under a bound on their loss.
 
-    Parameters are those of the job file: `delta` bounds NCP of the relational values (`bound="rum"`) or UL of the items
-    ("tum"); `merge` orders partners by relational values, transactions or both. With `person`, every person must have one
+    Parameters are those of the job file: `delta` bounds NCP of the relational values (`bound="relational"`) or UL of the
+    items ("items"); `merge` orders partners by relational values, items or both. With `person`, every person must have one
     row. `key` is the secret of all draws; leave it out outside tests. `workdir` is a private place that all workers see.
     Guarantee of what `fit` returns: see RelationalTransactionRecoding. Cost: one global sort, clusters in blocks of some
     thousand records, a loop over the clusters (of groups of them, for large tables), one task per final cluster.
@@ -75,46 +69,45 @@ class RelationalTransactionAnonymizer:
     k: int
     quasi_identifiers: Mapping[str, Attribute]
     transactions: Sequence[str]
-    m: int = 2
+    m: int = default(RelationalTransactionPrivacySpec, "m")
     l: int | None = None  # noqa: E741 - the literature's name
     sensitive_items: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sensitive: Sequence[str] = ()
     keep: Sequence[str] = ()
     person: str | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
-    nulls: Literal["value", "suppress"] = "value"
-    on_unseen: Literal["error", "suppress"] = "error"
-    bound: Bound = "rum"
+    nulls: Literal["value", "suppress"] = default(RelationalTransactionJob, "nulls")
+    on_unseen: Literal["error", "suppress"] = default(RelationalTransactionJob, "on_unseen")
+    bound: Bound = default(RelationalTransactionSpec, "bound")
     delta: float = DELTA
-    merge: Merge = "r"
-    distance: Distance = "btd"
-    method: Method = "bound"
-    item_method: ItemMethod = "sets"
+    merge: Merge = default(RelationalTransactionSpec, "merge")
+    distance: Distance = default(RelationalTransactionSpec, "distance")
+    method: Method = default(RelationalTransactionSpec, "method")
+    item_method: ItemMethod = default(ItemOptions, "item_method")
     item_hierarchy: Hierarchy | None = None
     item_block: int | None = None
-    cost: Cost = "occ"
-    exhaustive_seeds: bool = False
-    block: int = BLOCK_RECORDS
-    allow_unprotected_sensitive: bool = False
+    cost: Cost = default(RelationalTransactionSpec, "cost")
+    exhaustive_seeds: bool = default(RelationalTransactionSpec, "exhaustive_seeds")
+    block: int = default(RelationalTransactionSpec, "block")
+    allow_unprotected_sensitive: bool = default(RelationalTransactionSpec, "allow_unprotected_sensitive")
     key: str | None = field(default=None, repr=False)
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_words(self, WORDS)
-        require_numbers(self, LEAST, OPTIONAL)
-        if not 0 <= self.delta <= 1:
-            raise ConfigurationError("delta must lie between 0 and 1.")
+        require_options(
+            self, RelationalTransactionJob, RelationalTransactionPrivacySpec, RelationalTransactionSpec, ItemOptions
+        )
         if not self.quasi_identifiers:
             raise ConfigurationError("quasi_identifiers: name at least one relational column.")
         if not self.transactions:
             raise ConfigurationError("transactions: name at least one column of item lists; without any, use the family mst.")
         refuse_ambiguous({n: h for n, h in self.quasi_identifiers.items() if isinstance(h, Hierarchy)})
         self._refuse_roles()
-        if self.item_method in ("aa", "vpa") and self.item_hierarchy is None:
+        if self.item_method in ("apriori", "vertical") and self.item_hierarchy is None:
             raise ConfigurationError(f"item_method {self.item_method} needs a hierarchy of the items.")
         if self.item_method == "sets" and self.item_hierarchy is not None:
-            raise ConfigurationError("A hierarchy of the items is for the methods aa, lra and vpa.")
+            raise ConfigurationError("A hierarchy of the items is for item_method apriori, local and vertical.")
         weights = self.weights.values()
         if weights and (set(self.weights) != set(self.quasi_identifiers) or min(weights) < 0 or not sum(weights)):
             raise ConfigurationError("weights: give every quasi-identifier a weight, none below 0, one above.")
@@ -140,12 +133,12 @@ class RelationalTransactionAnonymizer:
         catalogue = catalogue_of(records.universe, sorted(self.roles.hidden), self.item_hierarchy)
         read_at = perf_counter()
         # 2. clusters within the bound
-        assigned, found = self._assigned(records, catalogue, key, workspace)
+        assigned, clustering = self._assigned(records, catalogue, key, workspace)
         # 3. relational values and items of each cluster
         self._tell(4)
-        rows = workspace.store(
-            published_records(assigned, records, self._settings, catalogue, Published.of(self.roles), found["clusters"]), "rows"
-        )
+        names = Published.of(self.roles)
+        published = published_records(assigned, records, self._settings, catalogue, names, clustering.clusters)
+        rows = workspace.store(published, "rows")
         self._tell(5)
         return RelationalTransactionRecoding(
             roles=self.roles,
@@ -155,44 +148,45 @@ class RelationalTransactionAnonymizer:
             workspace=workspace,
             key=key,
             identity=identity_of(df, self.roles),
-            statistics={
-                **found,
-                "seconds": round(perf_counter() - read_at, 3),
-                "seconds_reading": round(read_at - started, 3),
-            },
+            statistics=ClusterStatistics(
+                **vars(clustering),
+                seconds=round(perf_counter() - read_at, 3),
+                seconds_reading=round(read_at - started, 3),
+            ),
             warnings=self._warnings(records),
         )
 
     def _assigned(
         self, records: Records, catalogue: Catalogue, key: str, workspace: Workspace
-    ) -> tuple[DataFrame, dict[str, Any]]:
-        """LINK and CLUSTER of every record, and what was seen on the way."""
+    ) -> tuple[DataFrame, Clustering]:
+        """LINK and CLUSTER of every record, and the numbers of clusters before and after merging."""
         settings = self._settings
         if settings.method == "tfirst":
             blocks = gray_clusters(records, settings, workspace)
-            return blocks, {"clusters": blocks.select(CLUSTER).distinct().count()}
+            return blocks, Clustering(clusters=blocks.select(CLUSTER).distinct().count())
         self._tell(1)
         clustered = initial_clusters(records, settings, key, workspace)
         self._tell(2)
         summaries, numbers = grouped(summarized(clustered, records, workspace), records, settings, workspace)
         summaries, numbers = repaired_groups(summaries, numbers, records, settings, workspace)
-        found: dict[str, Any] = {"initial_clusters": summaries.select(TARGET).distinct().count()}
+        initial = summaries.select(TARGET).distinct().count()
+        merging = Merging()
         self._tell(3)
         if settings.method == "bound":
             sets = item_sets(clustered, workspace) if needs_items(settings) else None
-            if settings.bound == "rum":
-                summaries, seen = rum_merged(summaries, numbers, sets, records, settings, catalogue, workspace)
+            if settings.bound == "relational":
+                summaries, merging = rum_merged(summaries, numbers, sets, records, settings, catalogue, workspace)
             else:
                 assert sets is not None, "UL is a loss of items"
-                summaries, seen = tum_merged(summaries, numbers, sets, records, settings, catalogue, workspace)
-            found |= seen
-        found["clusters"] = summaries.select(TARGET).distinct().count()
+                summaries, merging = tum_merged(summaries, numbers, sets, records, settings, catalogue, workspace)
+        clusters = summaries.select(TARGET).distinct().count()
         ended = clustered.select(LINK, CLUSTER).join(summaries.select(CLUSTER, TARGET), CLUSTER)
-        return ended.select(LINK, ended[TARGET].alias(CLUSTER)), found
+        assigned = ended.select(LINK, ended[TARGET].alias(CLUSTER))
+        return assigned, Clustering(**vars(merging), initial_clusters=initial, clusters=clusters)
 
     @property
     def roles(self) -> Roles:
-        """Which columns are what."""
+        """The roles of the columns."""
         total = sum(self.weights.values())
         return Roles(
             attributes=dict(self.quasi_identifiers),
@@ -227,10 +221,10 @@ class RelationalTransactionAnonymizer:
         unknown = [name for name in self.sensitive_items if name not in self.transactions]
         if unknown:
             raise ConfigurationError(f"sensitive_items: {', '.join(unknown)} is no transaction column.")
-        some = any(self.sensitive_items.values())
-        if self.l is not None and not some:
+        has_sensitive = any(self.sensitive_items.values())
+        if self.l is not None and not has_sensitive:
             raise ConfigurationError("l needs sensitive_items: the items that must not be inferred.")
-        if some and self.l is None and not self.allow_unprotected_sensitive:
+        if has_sensitive and self.l is None and not self.allow_unprotected_sensitive:
             raise ConfigurationError(
                 "sensitive_items without l would be published unprotected. Give l, or set allow_unprotected_sensitive."
             )
@@ -240,17 +234,17 @@ class RelationalTransactionAnonymizer:
             raise ConfigurationError(f"Columns of the release have these names: {', '.join(sorted(taken))}. Rename yours.")
 
     def _warnings(self, records: Records) -> list[str]:
-        said = []
+        messages = []
         if records.duplicates:
-            said.append(f"{records.duplicates:,} records name an item twice; it counts once.")
+            messages.append(f"{records.duplicates:,} records name an item twice; it counts once.")
         if records.empty:
-            said.append(f"{records.empty:,} records have no items.")
+            messages.append(f"{records.empty:,} records have no items.")
         missing = sum(map(len, self.sensitive_items.values())) - len(records.secrets)
         if missing:
-            said.append(f"{missing:,} sensitive items occur in no record.")
+            messages.append(f"{missing:,} sensitive items occur in no record.")
         if records.secrets and self.l is None:
-            said.append(UNPROTECTED)
-        return said
+            messages.append(UNPROTECTED)
+        return messages
 
     def _tell(self, done: int) -> None:
         if self.progress is not None:

@@ -1,4 +1,4 @@
-"""Large tables in chunks that a task can cut into blocks: halves along the attribute that tells most, again and again."""
+"""Chunks of a large table that a task can cut into blocks: halved repeatedly along the attribute that gains most."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import LINK, PREFIX
+from anon_spark.families.relational_transaction.kernels.relation import own_penalties
 from anon_spark.families.relational_transaction.records import Attributes, Floats, Records
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.relation import own_penalties
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tasks import number_lists
 
@@ -27,7 +27,7 @@ MOST_DEPTH = 40
 
 @dataclass(frozen=True)
 class Cut:
-    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: by a bit of their rank."""
+    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: by a bit of the rank."""
 
     attribute: int
     border: float
@@ -36,8 +36,8 @@ class Cut:
 def in_chunks(records: Records, least: int, workspace: Workspace) -> DataFrame:
     """The records with CHUNK; each has at most CHUNK_RECORDS of them.
 
-    A number is cut at a border of its buckets, a category between children of the chunk's node, where the halves are most
-    alike in size; the attribute is that whose own penalty falls most. Halves have at least `least` records.
+    A number is cut at a border of its buckets, a category between children of the chunk's node, where the halves are closest
+    in size. The attribute is the one whose penalty falls most. Halves have at least `least` records.
     Guarantee: depends on the values alone, never on partitions. Cost: two jobs and a rewrite for each doubling of the table
     beyond CHUNK_RECORDS; none for smaller tables.
     """
@@ -53,7 +53,7 @@ def in_chunks(records: Records, least: int, workspace: Workspace) -> DataFrame:
 
 
 def chunk_order(chunk: int) -> int:
-    """A number by which chunks stand as they were cut: halves beside each other."""
+    """Sort key of a chunk: the halves of a chunk are neighbours."""
     depth = chunk.bit_length() - 1
     return (chunk - (1 << depth)) << (MOST_DEPTH - depth)
 
@@ -70,13 +70,13 @@ class Span:
 def _ranges(frame: DataFrame, attributes: Attributes) -> dict[int, Span]:
     bounds = [F.min(name) for name in attributes.columns] + [F.max(name) for name in attributes.columns]
     sized = frame.groupBy(CHUNK).agg(F.count(F.lit(1)).alias("rows"), *bounds).where(F.col("rows") > CHUNK_RECORDS)
-    found, count = collect_small(sized, MOST_CHUNKS, "Chunks"), len(attributes.names)
-    rows = zip(*(column.to_pylist() for column in found.columns), strict=True)
+    table, count = collect_small(sized, MOST_CHUNKS, "Chunks"), len(attributes.names)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return {row[0]: Span(row[1], np.array(row[2 : 2 + count]), np.array(row[2 + count :])) for row in rows}
 
 
 def _borders(attributes: Attributes, span: Span, at: int) -> Floats:
-    """Where buckets of an attribute begin, the first of them at its least value."""
+    """Starts of the buckets of an attribute; the first is its least value."""
     lo, hi = float(span.lo[at]), float(span.hi[at])
     hierarchy, leaf_at = attributes.hierarchies[at], attributes.leaf_at[at]
     if hierarchy is None or leaf_at is None:
@@ -98,9 +98,9 @@ def _cuts(frame: DataFrame, attributes: Attributes, ranges: Mapping[int, Span], 
             for chunk in np.unique(chunks).tolist():
                 if chunk not in borders:
                     continue
-                mine = chunks == chunk
-                values = [np.asarray(batch.column(1 + at))[mine] for at in range(len(attributes.names))]
-                counts = [_in_buckets(of, border) for of, border in zip(values, borders[chunk], strict=True)]
+                in_chunk = chunks == chunk
+                values = [np.asarray(batch.column(1 + at))[in_chunk] for at in range(len(attributes.names))]
+                counts = [_in_buckets(part, border) for part, border in zip(values, borders[chunk], strict=True)]
                 size = len(counts)
                 columns = [pa.array([chunk] * size), pa.array(range(size), pa.int32()), _rows(counts)]
                 yield pa.RecordBatch.from_arrays(columns, names=[CHUNK, "at", "counts"])
@@ -112,10 +112,12 @@ def _cuts(frame: DataFrame, attributes: Attributes, ranges: Mapping[int, Span], 
         .agg(F.sum("rows").alias("rows"))
     )
     table = collect_small(summed, MOST_CHUNKS * 10, "Buckets of values")
-    found = {chunk: [np.zeros(border.size, dtype=np.int64) for border in each] for chunk, each in borders.items()}
+    rows_by_bucket = {
+        chunk: [np.zeros(border.size, dtype=np.int64) for border in bounds] for chunk, bounds in borders.items()
+    }
     for chunk, at, bucket, rows in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        found[chunk][at][bucket] = rows
-    return {chunk: _best(attributes, ranges[chunk], borders[chunk], found[chunk], least) for chunk in ranges}
+        rows_by_bucket[chunk][at][bucket] = rows
+    return {chunk: _best(attributes, ranges[chunk], borders[chunk], rows_by_bucket[chunk], least) for chunk in ranges}
 
 
 def _in_buckets(values: Floats, borders: Floats) -> Ints:
@@ -123,12 +125,12 @@ def _in_buckets(values: Floats, borders: Floats) -> Ints:
 
 
 def _rows(counts: list[Any]) -> Any:
-    offsets = np.concatenate([[0], np.cumsum([one.size for one in counts])])
+    offsets = np.concatenate([[0], np.cumsum([part.size for part in counts])])
     return number_lists(offsets, np.concatenate(counts).astype(np.int32))
 
 
 def _best(attributes: Attributes, span: Span, borders: list[Floats], counts: list[Ints], least: int) -> Cut:
-    """Of all attributes the one whose own penalty falls most when it is cut nearest to the middle."""
+    """The cut of the attribute whose penalty falls most, nearest to the middle."""
     best, drop = Cut(-1, 0.0), -1.0
     for at, (border, rows) in enumerate(zip(borders, counts, strict=True)):
         below = np.cumsum(rows)[:-1]  # if the upper half begins at border[1:]
@@ -136,7 +138,7 @@ def _best(attributes: Attributes, span: Span, borders: list[Floats], counts: lis
         if not allowed.size:
             continue
         place = int(allowed[np.argmin(np.abs(2 * below[allowed] - span.rows))])
-        lo, hi = np.tile(span.lo, (3, 1)), np.tile(span.lo, (3, 1))  # one value each, but for this attribute
+        lo, hi = np.tile(span.lo, (3, 1)), np.tile(span.lo, (3, 1))  # single values, except in this attribute
         hi[0, at] = span.hi[at]
         hi[1, at] = np.nextafter(border[place + 1], -np.inf) if attributes.hierarchies[at] is None else border[place + 1] - 1
         lo[2, at], hi[2, at] = border[place + 1], span.hi[at]
@@ -158,12 +160,12 @@ def _halved(frame: DataFrame, attributes: Attributes, cuts: Mapping[int, Cut]) -
             halves = chunks.copy()
             for chunk in np.unique(chunks).tolist():
                 if chunk in cuts:
-                    mine, cut = chunks == chunk, cuts[chunk]
-                    if cut.attribute < 0:  # another bit of the rank on every depth: the same one would part them once only
-                        upper = (np.asarray(batch.column(link))[mine] >> (chunk.bit_length() - 1)) & 1
+                    in_chunk, cut = chunks == chunk, cuts[chunk]
+                    if cut.attribute < 0:  # another bit on every depth: the same bit would divide them only once
+                        upper = (np.asarray(batch.column(link))[in_chunk] >> (chunk.bit_length() - 1)) & 1
                     else:
-                        upper = np.asarray(batch.column(values[cut.attribute]))[mine] >= cut.border
-                    halves[mine] = 2 * chunk + upper
+                        upper = np.asarray(batch.column(values[cut.attribute]))[in_chunk] >= cut.border
+                    halves[in_chunk] = 2 * chunk + upper
             columns = [*batch.columns]
             columns[chunk_at] = pa.array(halves)
             yield pa.RecordBatch.from_arrays(columns, names=names)

@@ -1,4 +1,4 @@
-"""CLUSTER: blocks of records that are alike, and in each clusters of k or more."""
+"""CLUSTER: blocks of similar records, and in each block clusters of k or more."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pyspark.sql import types as T
 from anon_spark.columns import BLOCK, CLUSTER, LINK
 from anon_spark.errors import DataError
 from anon_spark.families.relational_transaction.chunks import CHUNK, CHUNK_RECORDS, chunk_order, in_chunks
+from anon_spark.families.relational_transaction.kernels import clustering
+from anon_spark.families.relational_transaction.kernels.clustering import cluster_block
 from anon_spark.families.relational_transaction.records import Attributes, Records
 from anon_spark.families.relational_transaction.settings import Settings
-from anon_spark.kernels import clustering
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.clustering import cluster_block
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tasks import Task, in_groups
 
-BLOCKS_IN_CHUNK = 2**20  # numbers that the blocks of a chunk may have
-TOO_LARGE = 4  # times the records of a block: one that no cut makes smaller is taken apart at random
+BLOCKS_IN_CHUNK = 2**20  # block numbers reserved for each chunk
+TOO_LARGE = 4  # times the records of a block: larger blocks that no cut divides are split at random
 
 
 def initial_clusters(records: Records, settings: Settings, key: str, workspace: Workspace) -> DataFrame:
@@ -58,7 +58,7 @@ def _block(attributes: Attributes, settings: Settings) -> Task:
 
 
 def taken_apart(blocks: Ints, most: int) -> Ints:
-    """Blocks far above `most` in pieces of about that size: no cut parts their members, so any of them will do."""
+    """Blocks with far more than `most` records, split into pieces of about that size: no cut separates their members."""
     sizes = np.bincount(blocks)
     pieces = np.where(sizes > TOO_LARGE * most, -(-sizes // most), 1)
     first = np.cumsum(pieces) - pieces

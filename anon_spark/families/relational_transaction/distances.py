@@ -1,4 +1,4 @@
-"""BTD between all clusters of a table in one distributed pass: a task for every two parts of them."""
+"""BTD between all clusters of a table in one distributed pass: one task for every two parts of the clusters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import CLUSTER, PREFIX
 from anon_spark.engine import small_frame
+from anon_spark.families.relational_transaction.kernels.bit_distance import (
+    Distances,
+    diameters,
+    distances_within,
+    union_distances,
+)
 from anon_spark.families.relational_transaction.records import CODES
 from anon_spark.families.relational_transaction.summaries import TARGET, lists_by_cluster
-from anon_spark.kernels.bit_distance import Distances, diameters, distances_within, union_distances
 from anon_spark.kernels.classes import Ints
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tasks import in_groups
@@ -23,9 +28,9 @@ PART_CLUSTERS = 500
 
 
 def driver_distances(merged: DataFrame, sets: DataFrame, ids: Ints, workspace: Workspace) -> Distances:
-    """BTD of the union of every two clusters, by their place among `ids`.
+    """BTD of the union of every two clusters, by their position in `ids`.
 
-    merged: CLUSTER and what it has become; sets: CLUSTER and its item sets. Cost: item sets travel once for each part of
+    merged: CLUSTER and its TARGET; sets: CLUSTER and its item sets. Cost: item sets travel once for each part of
     PART_CLUSTERS clusters; half a matrix of four bytes a pair reaches the driver: 50 MB for 5,000 clusters.
     """
     spark = merged.sparkSession
@@ -44,15 +49,16 @@ def driver_distances(merged: DataFrame, sets: DataFrame, ids: Ints, workspace: W
         index = np.asarray(table.column(INDEX), dtype=np.int64)
         if first == second:
             return _rows(first, second, distances_within(_lists(table, index, first, ids.size)))
-        one, another = (_lists(table, index, at, ids.size) for at in (first, second))
-        return _rows(first, second, union_distances(one, diameters(one), another, diameters(another)))
+        lists, others = (_lists(table, index, at, ids.size) for at in (first, second))
+        return _rows(first, second, union_distances(lists, diameters(lists), others, diameters(others)))
 
-    found = in_groups(paired.select(INDEX, CODES, PAIR), PAIR, work, "first long, second long, distances binary")
+    blocks = in_groups(paired.select(INDEX, CODES, PAIR), PAIR, work, "first long, second long, distances binary")
     matrix = np.zeros((ids.size, ids.size), dtype=np.float32)
-    for row in collect_small(found, parts * parts, "Distances of clusters").to_pylist():
-        one, another = (slice(row[name] * PART_CLUSTERS, (row[name] + 1) * PART_CLUSTERS) for name in ("first", "second"))
-        block = np.frombuffer(row["distances"], dtype="<f4").reshape(matrix[one, another].shape)
-        matrix[one, another], matrix[another, one] = block, block.T
+    for row in collect_small(blocks, parts * parts, "Distances of clusters").to_pylist():
+        ends = ("first", "second")
+        here, there = (slice(row[name] * PART_CLUSTERS, (row[name] + 1) * PART_CLUSTERS) for name in ends)
+        block = np.frombuffer(row["distances"], dtype="<f4").reshape(matrix[here, there].shape)
+        matrix[here, there], matrix[there, here] = block, block.T
     return matrix
 
 

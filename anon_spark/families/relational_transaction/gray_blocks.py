@@ -1,4 +1,4 @@
-"""LRA: records in the order of Gray codes of their items, cut into blocks that are generalized on their own."""
+"""LRA: records in the order of Gray codes of their items, cut into blocks that are generalized separately."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ GRAY, RANK = PREFIX + "gray", PREFIX + "rank"
 def gray_clusters(records: Records, settings: Settings, workspace: Workspace) -> DataFrame:
     """The records with CLUSTER: blocks of the Gray order, whatever the relational values.
 
-    Guarantee: each has k records or more, none or k of them with items, and with l no sensitive item on too many. Cost: one
-    global sort, one rewrite; a row per block (and sensitive item) reaches the driver.
+    Guarantee: a cluster has k records or more, 0 or at least k with items, and with l no sensitive item is too frequent.
+    Cost: one global sort, one rewrite; a row per block (and sensitive item) reaches the driver.
     """
     keyed = records.narrow.mapInArrow(_keyed(len(records.universe)), _keyed_schema(records.narrow))
     ordered = ranked(keyed.withColumn(PREFIX + "tie", F.col(LINK)), [GRAY, PREFIX + "tie"], workspace, RANK)
@@ -50,7 +50,7 @@ def gray_clusters(records: Records, settings: Settings, workspace: Workspace) ->
 
 
 def joined_until_sound(rows: Ints, filled: Ints, secrets: Ints, k: int, l: int | None) -> Ints:  # noqa: E741
-    """Per block the first of those it is joined with: on and on until together they can be generalized.
+    """The first block of each block's union: consecutive blocks are joined until together they can be generalized.
 
     secrets: (all records, those with items) × blocks × sensitive items.
     """
@@ -58,10 +58,10 @@ def joined_until_sound(rows: Ints, filled: Ints, secrets: Ints, k: int, l: int |
     first = 0
     for block in range(rows.size):
         target[block] = first
-        some = slice(first, block + 1)
-        if sound(int(rows[some].sum()), int(filled[some].sum()), secrets[:, some].sum(axis=1), k, l):
+        joined = slice(first, block + 1)
+        if sound(int(rows[joined].sum()), int(filled[joined].sum()), secrets[:, joined].sum(axis=1), k, l):
             first = block + 1
-    if first < rows.size:  # what is left joins the last that is sound
+    if first < rows.size:  # the remaining blocks join the last sound union
         if first == 0:
             raise GuaranteeUnreachable(
                 f"Even all records together cannot keep the guarantee: of {int(rows.sum()):,} rows {int(filled.sum()):,} have "
@@ -72,7 +72,7 @@ def joined_until_sound(rows: Ints, filled: Ints, secrets: Ints, k: int, l: int |
 
 
 def sound(rows: int, filled: int, secrets: Ints, k: int, l: int | None) -> bool:  # noqa: E741
-    """Whether some generalization of so many records keeps the guarantee (R-3, R-4); secrets: by kind and sensitive item."""
+    """Whether some generalization of these records keeps the guarantee (R-3, R-4); secrets: by kind and sensitive item."""
     if rows < k or 0 < filled < k:
         return False
     if l is None or not secrets.size:
@@ -81,20 +81,20 @@ def sound(rows: int, filled: int, secrets: Ints, k: int, l: int | None) -> bool:
 
 
 def gray_order(offsets: Ints, codes: Codes, universe: int) -> Ints:
-    """Records of one task in the order of Gray codes, ties as they stand."""
+    """Records of one task in the order of Gray codes; ties keep their order."""
     longer, keys = gray_keys(offsets, codes, universe + 1)
     lists = [tuple(keys[longer[at] : longer[at + 1]].tolist()) for at in range(offsets.size - 1)]
     return np.array(sorted(range(len(lists)), key=lists.__getitem__), dtype=np.int64)
 
 
 def _secret_counts(blocked: DataFrame, records: Records, blocks: int) -> NDArray[np.int64]:
-    found = np.zeros((2, blocks, len(records.secrets)), dtype=np.int64)
+    counts = np.zeros((2, blocks, len(records.secrets)), dtype=np.int64)
     exploded = blocked.select(BLOCK, F.explode(SECRETS).alias("secret"), (F.size(CODES) > 0).alias("filled"))
     counted = exploded.groupBy(BLOCK, "secret").agg(F.count(F.lit(1)), F.count_if("filled"))
     table = collect_small(counted, MOST_BLOCKS, "Sensitive items by block")
     block, secret, every, filled = (np.asarray(column, dtype=np.int64) for column in table.columns)
-    found[0, block, secret], found[1, block, secret] = every, filled
-    return found
+    counts[0, block, secret], counts[1, block, secret] = every, filled
+    return counts
 
 
 def _keyed(universe: int) -> BatchTask:

@@ -1,6 +1,6 @@
-"""Merging over many tasks: groups of neighbouring clusters, each with its share of δ, then one pass over what is left (R-13).
+"""Merging in many tasks: groups of neighbouring clusters, each with its share of δ, then one pass over all clusters (R-13).
 
-A table whose clusters fit one loop is one group: then everything is exactly as in the paper.
+A table whose clusters fit one loop is one group; then the result is exactly that of the paper.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from anon_spark.columns import BLOCK, CLUSTER, PREFIX, ROWS
 from anon_spark.engine import small_frame
 from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.relational_transaction.distances import driver_distances
+from anon_spark.families.relational_transaction.facts import Merging
 from anon_spark.families.relational_transaction.items import Catalogue, losses_in
+from anon_spark.families.relational_transaction.kernels import relation
+from anon_spark.families.relational_transaction.kernels.bit_distance import distances_within
+from anon_spark.families.relational_transaction.kernels.relation import Floats
 from anon_spark.families.relational_transaction.merging import (
     NEAR,
     BoundUnreachable,
@@ -39,10 +43,7 @@ from anon_spark.families.relational_transaction.summaries import (
     summary_in,
     with_targets,
 )
-from anon_spark.kernels import relation
-from anon_spark.kernels.bit_distance import distances_within
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.relation import Floats
 from anon_spark.primitives.blocks import MOST_BLOCKS, merged_with, numbers_in, renumbered
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tasks import MOST_TASKS, in_groups
@@ -62,13 +63,13 @@ CoTask = Callable[[pa.Table, pa.Table | None], pa.Table]
 def grouped(
     summaries: DataFrame, records: Records, settings: Settings, workspace: Workspace
 ) -> tuple[DataFrame, list[int]]:
-    """The clusters with GROUP, and the groups: one if a single loop can hold them, else blocks side by side with about
-    GROUP_RECORDS records together."""
+    """The clusters with GROUP, and the numbers of the groups: one group if a single loop can hold them, else runs of
+    neighbouring blocks with about GROUP_RECORDS records."""
     clusters = summaries.select(TARGET).distinct().count()
     by_items = needs_items(settings)
     if clusters <= (MOST_CLUSTERS if by_items else MOST_SUMMARIES) and (not by_items or records.rows <= MOST_RECORDS):
         return summaries.withColumn(GROUP, F.lit(0).cast("long")), [0]
-    # a cluster that was united over several blocks stands in the first of them
+    # a cluster that covers several blocks belongs to the first of them
     home = summaries.groupBy(TARGET).agg(F.min(BLOCK).alias(BLOCK), F.sum(ROWS).alias(ROWS))
     sizes = collect_small(home.groupBy(BLOCK).agg(F.sum(ROWS)).orderBy(BLOCK), MOST_BLOCKS, "Blocks")
     blocks, rows = (np.asarray(column, dtype=np.int64) for column in sizes.columns)
@@ -80,29 +81,29 @@ def grouped(
 
 
 def groups_of(rows: Ints, enough: int) -> Ints:
-    """Consecutive blocks together until they have enough records; the last, if it has too few, joins the one before."""
-    found = np.zeros(rows.size, dtype=np.int64)
+    """The group of each block: consecutive blocks up to `enough` records; a last group with too few joins the one before."""
+    group_of = np.zeros(rows.size, dtype=np.int64)
     group = gathered = 0
     for at, size in enumerate(rows.tolist()):
-        found[at] = group
+        group_of[at] = group
         gathered += size
         if gathered >= enough:
             group, gathered = group + 1, 0
     if 0 < gathered < enough and group > 0:
-        found[found == group] = group - 1
-    return found
+        group_of[group_of == group] = group - 1
+    return group_of
 
 
 def needs_items(settings: Settings) -> bool:
     """Whether merging looks at item sets, not only at relational values."""
-    return settings.method == "bound" and (settings.merge != "r" or settings.bound == "tum")
+    return settings.method == "bound" and (settings.by_items or settings.bound == "items")
 
 
 def repaired_groups(
     summaries: DataFrame, numbers: list[int], records: Records, settings: Settings, workspace: Workspace
 ) -> tuple[DataFrame, list[int]]:
-    """R-3 and R-4 in every group; a group that has too few records with items, or too much of a sensitive one, is joined
-    with the next one and tried again.
+    """R-3 and R-4 in every group. A group with too few records with items, or too many of a sensitive item, is joined
+    with the next group and tried again.
 
     Cost: one shuffle of the clusters for each try.
     """
@@ -140,8 +141,8 @@ def rum_merged(
     settings: Settings,
     catalogue: Catalogue,
     workspace: Workspace,
-) -> tuple[DataFrame, dict[str, Any]]:
-    """RMERGE: clusters merged while NCP stays within δ; and what NCP was before and after.
+) -> tuple[DataFrame, Merging]:
+    """RMERGE in groups: the merged clusters, and NCP before merging.
 
     Guarantee: NCP ≤ δ exactly: the groups' shares add up to δ. Cost: one shuffle of clusters and item sets, then a loop on
     the driver over at most MOST_CLUSTERS (MOST_SUMMARIES) clusters.
@@ -157,7 +158,7 @@ def rum_merged(
     merged = workspace.store(merged, "merged")
     if len(groups) > 1:
         merged = _second_pass(merged, sets, records, settings, workspace)
-    return merged, {"initial_ncp": fsum(penalties) / records.rows, "groups": len(groups)}
+    return merged, Merging(groups=len(groups), initial_ncp=fsum(penalties) / records.rows)
 
 
 def _rmerge_task(
@@ -166,11 +167,11 @@ def _rmerge_task(
     def work(table: pa.Table, sets: pa.Table | None) -> pa.Table:
         summary, index = summary_in(table, len(attributes.names), 0)
         distances, losses = None, None
-        if sets is not None and settings.distance == "ul":
+        if sets is not None and settings.distance == "utility_loss":
             losses = losses_in(sets, clusters_of_sets(table, index, sets), settings, catalogue).means
         elif sets is not None:
             distances = distances_within(lists_by_cluster(sets, clusters_of_sets(table, index, sets), summary.ids.size))
-        found = rmerge(
+        merges = rmerge(
             summary,
             attributes.relation,
             delta[table.column(GROUP)[0].as_py()],
@@ -180,7 +181,7 @@ def _rmerge_task(
             settings.exhaustive_seeds,
             CLUSTER_RECORDS,
         )
-        return with_targets(table, summary.ids[found.target][index])
+        return with_targets(table, summary.ids[merges.target][index])
 
     return work
 
@@ -188,8 +189,8 @@ def _rmerge_task(
 def _second_pass(
     merged: DataFrame, sets: DataFrame | None, records: Records, settings: Settings, workspace: Workspace
 ) -> DataFrame:
-    """What the groups left of δ, spent over all clusters in one loop where the driver can hold them."""
-    by_items, count = settings.merge != "r", len(records.attributes.names)
+    """One more RMERGE over all clusters with the unused part of δ, if the driver can hold them."""
+    by_items, count = settings.by_items, len(records.attributes.names)
     left = merged.groupBy(TARGET).agg(
         F.sum(ROWS).alias(ROWS),
         F.sum(FILLED).alias(FILLED),
@@ -198,15 +199,15 @@ def _second_pass(
         F.first(HELD).alias(HELD),
     )
     most = MOST_CLUSTERS if by_items else MOST_SUMMARIES
-    if settings.distance == "ul" or left.count() > most:
+    if settings.distance == "utility_loss" or left.count() > most:
         return merged
     summary, _ = summary_in(collect_small(left, most, "Clusters"), count, 0)
     distances = driver_distances(merged, sets, summary.ids, workspace) if by_items and sets is not None else None
-    found = rmerge(
+    merges = rmerge(
         summary, records.attributes.relation, settings.delta, settings.merge, distances,
         exhaustive_seeds=settings.exhaustive_seeds, most_records=CLUSTER_RECORDS,
     )  # fmt: skip
-    table = pa.table({TARGET: pa.array(summary.ids), "into": pa.array(summary.ids[found.target])})
+    table = pa.table({TARGET: pa.array(summary.ids), "into": pa.array(summary.ids[merges.target])})
     joined = merged.join(F.broadcast(small_frame(merged.sparkSession, table)), TARGET)
     return workspace.store(joined.withColumn(TARGET, F.col("into")).select(*merged.columns), "merged-again")
 
@@ -219,14 +220,14 @@ def _group_penalties(summaries: DataFrame, groups: int, attributes: Attributes) 
         lost = fsum(summary.sizes * relation.own_penalties(attributes.relation, summary.lo, summary.hi))
         return pa.table({GROUP: [table.column(GROUP)[0].as_py()], ROWS: [summary.records], WEIGHTED: [lost]})
 
-    found = in_groups(summaries, GROUP, work, f"{GROUP} long, {ROWS} long, {WEIGHTED} double", groups)
-    table = collect_small(found, MOST_BLOCKS, "Groups").sort_by(GROUP)
+    summed = in_groups(summaries, GROUP, work, f"{GROUP} long, {ROWS} long, {WEIGHTED} double", groups)
+    table = collect_small(summed, MOST_BLOCKS, "Groups").sort_by(GROUP)
     numbers, rows = (np.asarray(table.column(name), dtype=np.int64) for name in (GROUP, ROWS))
     return numbers.tolist(), rows, np.asarray(table.column(WEIGHTED), dtype=np.float64)
 
 
 def clusters_of_sets(table: pa.Table, index: Ints, sets: pa.Table) -> Ints:
-    """Per row of item sets the cluster it belongs to now, as an index into the summary of the clusters' table."""
+    """The current cluster of each row of item sets, as an index into the summary of the clusters."""
     clusters = np.asarray(table.column(CLUSTER), dtype=np.int64)
     order = np.argsort(clusters)
     return index[order[np.searchsorted(clusters[order], np.asarray(sets.column(CLUSTER), dtype=np.int64))]]
@@ -237,11 +238,12 @@ def placed_sets(summaries: DataFrame, sets: DataFrame) -> DataFrame:
     return sets.join(summaries.select(CLUSTER, GROUP), CLUSTER)
 
 
-def together(one: DataFrame, other: DataFrame, groups: int, work: CoTask, schema: Any) -> DataFrame:
+def together(clusters: DataFrame, other: DataFrame, groups: int, work: CoTask, schema: Any) -> DataFrame:
     """One call per group of two frames. Cost: one shuffle of both; no action."""
     renamed = other.withColumnRenamed(GROUP, PLACED)  # both may come from one frame
     tasks = min(groups, MOST_TASKS)
-    left, right = (frame.repartition(tasks, name).groupBy(name) for frame, name in ((one, GROUP), (renamed, PLACED)))
+    keyed = ((clusters, GROUP), (renamed, PLACED))
+    left, right = (frame.repartition(tasks, name).groupBy(name) for frame, name in keyed)
     return left.cogroup(right).applyInArrow(work, schema)
 
 
@@ -256,11 +258,11 @@ def tum_merged(
     settings: Settings,
     catalogue: Catalogue,
     workspace: Workspace,
-) -> tuple[DataFrame, dict[str, Any]]:
-    """TMERGE: clusters merged until UL is within δ; and what UL was before, and the least of all steps.
+) -> tuple[DataFrame, Merging]:
+    """TMERGE in groups: the merged clusters, UL before merging, and the least UL of all steps.
 
-    One group ends as soon as UL is within δ. Of several each goes to its end, and then only the steps are done that gain
-    most UL for the NCP they cost, until all groups together are within δ.
+    A single group ends as soon as UL is within δ. Several groups first compute all their steps. Then the steps that reduce UL
+    most for their NCP are applied, until all groups together are within δ.
     Cost: one 𝒯 per merge; a row per merge reaches the driver.
     """
     groups = len(numbers)
@@ -282,28 +284,30 @@ def tum_merged(
     ends = pa.table({GROUP: pa.array(list(stops), pa.int64()), "end": pa.array(list(stops.values()), pa.int32())})
     done = steps.join(F.broadcast(small_frame(steps.sparkSession, ends)), GROUP).where(F.col(STEP).between(1, F.col("end")))
     merged = together(summaries, done.drop("end"), groups, _apply_steps, summaries.schema)
-    return workspace.store(merged, "merged"), {"initial_ul": initial, "least_ul": least, "groups": groups}
+    return workspace.store(merged, "merged"), Merging(groups=groups, initial_ul=initial, least_ul=least)
 
 
 _STEPS = f"{GROUP} long, {STEP} int, {LOSS} double, {WEIGHTED} double, {ONE} long, {OTHER} long"
 
 
 def _tmerge_task(attributes: Attributes, settings: Settings, catalogue: Catalogue, bound: float | None) -> CoTask:
-    """All merges of a group: UL and NCP of its records after each, the first row before any."""
+    """Task that computes all merges of a group: UL and NCP before the first and after each."""
 
     def work(table: pa.Table, sets: pa.Table | None) -> pa.Table:
         assert sets is not None, "UL is a loss of items"
         summary, index = summary_in(table, len(attributes.names), 0)
         cluster = clusters_of_sets(table, index, sets)
         distances, means, losses = None, None, losses_in(sets, cluster, settings, catalogue)
-        if settings.merge != "r" and settings.distance == "ul":
+        if settings.by_items and settings.distance == "utility_loss":
             means = losses.means
-        elif settings.merge != "r":
+        elif settings.by_items:
             distances = distances_within(lists_by_cluster(sets, cluster, summary.ids.size))
         try:
-            found = tmerge(summary, attributes.relation, bound, settings.merge, distances, means, losses.total, CLUSTER_RECORDS)
-            path, ncps, pairs = found.losses, found.ncps, summary.ids[found.pairs]
-        except BoundUnreachable as fault:  # to be told by the driver: an error of a task has no facts
+            merges = tmerge(
+                summary, attributes.relation, bound, settings.merge, distances, means, losses.total, CLUSTER_RECORDS
+            )
+            path, ncps, pairs = merges.losses, merges.ncps, summary.ids[merges.pairs]
+        except BoundUnreachable as fault:  # raised again by the driver: an error of a task loses its facts
             path, ncps = np.array([fault.facts["initial"], fault.facts["least"]]), np.zeros(2)
             pairs = np.full((1, 2), -1, dtype=np.int64)
         ends = np.concatenate([np.full((1, 2), -1, dtype=np.int64), pairs])
@@ -321,12 +325,12 @@ def _tmerge_task(attributes: Attributes, settings: Settings, catalogue: Catalogu
 
 
 def _apply_steps(table: pa.Table, steps: pa.Table | None) -> pa.Table:
-    """The clusters of a group after the merges that are done."""
+    """The clusters of a group after the chosen merges."""
     assert steps is not None, "perhaps none, but a table"
     targets = np.asarray(table.column(TARGET), dtype=np.int64).copy()
     steps = steps.sort_by(STEP)
-    one, other = (np.asarray(steps.column(name), dtype=np.int64) for name in (ONE, OTHER))
-    for into, gone in zip(np.minimum(one, other), np.maximum(one, other), strict=True):
+    seeds, partners = (np.asarray(steps.column(name), dtype=np.int64) for name in (ONE, OTHER))
+    for into, gone in zip(np.minimum(seeds, partners), np.maximum(seeds, partners), strict=True):
         targets[targets == gone] = into
     return with_targets(table, targets)
 
@@ -341,7 +345,7 @@ def paths_by_group(table: pa.Table) -> dict[int, tuple[Floats, Floats]]:
 
 
 def stops_within(paths: Mapping[int, tuple[Floats, Floats]], most: float) -> dict[int, int] | None:
-    """Per group the step it ends with, so that UL of all is within `most`; None if there is no way.
+    """The last step of each group, so that the sum of UL is within `most`; None if that is impossible.
 
     Steps are taken along the lower hull of each group's path, those that cost least NCP for their UL first.
     """
@@ -358,7 +362,7 @@ def stops_within(paths: Mapping[int, tuple[Floats, Floats]], most: float) -> dic
 
 
 def _hull(group: int, loss: Floats, weighted: Floats) -> Iterator[tuple[float, int, int]]:
-    """The steps worth to end with: price of the UL they gain, group, step."""
+    """The steps on the lower hull: NCP per UL gained, group, step."""
     at = 0
     while (gained := loss[at] - loss[at + 1 :]).max(initial=0.0) > 0:
         with np.errstate(divide="ignore", invalid="ignore"):

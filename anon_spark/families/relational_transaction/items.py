@@ -1,4 +1,4 @@
-"""𝒯: the items of one cluster, generalized; no Spark."""
+"""𝒯: generalization of the items of one cluster. No Spark."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ import pyarrow as pa
 from anon_spark.columns import ROWS
 from anon_spark.errors import DataError
 from anon_spark.families.relational_transaction.gray_blocks import gray_order, joined_until_sound
+from anon_spark.families.relational_transaction.kernels.item_cuts import (
+    ItemTree,
+    item_tree,
+    raised_items,
+    vertical_items,
+)
+from anon_spark.families.relational_transaction.kernels.item_merging import merged_items
+from anon_spark.families.relational_transaction.kernels.relation import Floats
 from anon_spark.families.relational_transaction.records import CODES, SECRETS
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.item_cuts import ItemTree, item_tree, raised_items, vertical_items
-from anon_spark.kernels.item_merging import merged_items
-from anon_spark.kernels.relation import Floats
 from anon_spark.kernels.transactions import packed, taken_rows
 from anon_spark.kernels.utility import record_losses
 from anon_spark.model.hierarchy import Hierarchy
@@ -60,7 +65,7 @@ class Generalized(NamedTuple):
 
 
 def catalogue_of(universe: Sequence[str], secrets: Sequence[str], hierarchy: Hierarchy | None) -> Catalogue:
-    """What items may be published as. A sensitive item is in no generalized one, so its leaf is left out."""
+    """The catalogue of publishable items. Sensitive items are never generalized, so their leaves are left out."""
     if hierarchy is None:
         return Catalogue(list(universe))
     hidden = set(secrets)
@@ -77,9 +82,9 @@ def generalized(baskets: Baskets, settings: Settings, catalogue: Catalogue) -> G
     """The rows of one cluster with generalized items.
 
     Guarantee: every set of at most m generalized items that a row has is in k records of the cluster, and with l no
-    sensitive item is in more than 1/l of them. Each item has one image, but with `lra` one in each block.
+    sensitive item is in more than 1/l of them. Each item has one image, with `local` one per block.
     """
-    if settings.item_method == "lra":
+    if settings.item_method == "local":
         order = list(_gray_parts(baskets, settings))
         return _put_together([_images(baskets.taken(rows), settings, catalogue) for rows in order], np.concatenate(order))
     return _images(baskets, settings, catalogue)
@@ -91,20 +96,20 @@ def _images(baskets: Baskets, settings: Settings, catalogue: Catalogue) -> Gener
     cluster = cluster._replace(times=np.bincount(row_of, baskets.times, cluster.times.size).astype(np.int64))
     guarantee = settings.k, settings.m, settings.l
     if catalogue.tree is None or catalogue.leaf is None:
-        found, inverse = np.unique(merged_items(cluster, *guarantee, settings.cost), return_inverse=True)
+        distinct, inverse = np.unique(merged_items(cluster, *guarantee, settings.cost), return_inverse=True)
         order = np.argsort(inverse, kind="stable")
-        members, sizes = codes[order], np.bincount(inverse, minlength=found.size)
+        members, sizes = codes[order], np.bincount(inverse, minlength=distinct.size)
     else:
-        cut = vertical_items if settings.item_method == "vpa" else raised_items
+        cut = vertical_items if settings.item_method == "vertical" else raised_items
         nodes = cut(cluster, catalogue.tree, *guarantee, leaves=catalogue.leaf[codes])
-        found = np.unique(nodes)
-        found = found[np.argsort([catalogue.tree.members(node)[0] for node in found], kind="stable")]
+        distinct = np.unique(nodes)
+        distinct = distinct[np.argsort([catalogue.tree.members(node)[0] for node in distinct], kind="stable")]
         place = np.empty(catalogue.tree.parent.size, dtype=np.int64)
-        place[found] = np.arange(found.size)
+        place[distinct] = np.arange(distinct.size)
         inverse = place[nodes]
-        leaves = [catalogue.tree.members(node) for node in found]
+        leaves = [catalogue.tree.members(node) for node in distinct]
         members = np.concatenate(leaves).astype(np.int64) if leaves else np.empty(0, dtype=np.int64)
-        sizes = np.array([one.size for one in leaves], dtype=np.int64)
+        sizes = np.array([below.size for below in leaves], dtype=np.int64)
     image = inverse.astype(np.int32)
     bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
     # every label of a row once, ascending
@@ -118,7 +123,7 @@ def _images(baskets: Baskets, settings: Settings, catalogue: Catalogue) -> Gener
 
 
 def _gray_parts(baskets: Baskets, settings: Settings) -> Iterator[Ints]:
-    """The rows in blocks of the Gray order, each of which can be generalized on its own."""
+    """The rows in blocks of the Gray order, each of which can be generalized separately."""
     order = gray_order(baskets.offsets, baskets.codes, int(baskets.codes.max(initial=-1)) + 1)
     block = (np.cumsum(baskets.times[order]) - 1) // settings.gray_records
     block = np.unique(block, return_inverse=True)[1]
@@ -127,17 +132,17 @@ def _gray_parts(baskets: Baskets, settings: Settings) -> Iterator[Ints]:
     times = baskets.times[order]
     secrets = np.zeros((2, count, int(baskets.secrets.max(initial=-1)) + 1), dtype=np.int64)
     for place, row in enumerate(order.tolist()):
-        own = baskets.secrets[baskets.secret_offsets[row] : baskets.secret_offsets[row + 1]]
-        secrets[0, block[place], own] += times[place]
-        secrets[1, block[place], own] += times[place] * filled[place]
-    rows, full = (np.bincount(block, of, count).astype(np.int64) for of in (times, times * filled))
+        row_secrets = baskets.secrets[baskets.secret_offsets[row] : baskets.secret_offsets[row + 1]]
+        secrets[0, block[place], row_secrets] += times[place]
+        secrets[1, block[place], row_secrets] += times[place] * filled[place]
+    rows, full = (np.bincount(block, weights, count).astype(np.int64) for weights in (times, times * filled))
     target = joined_until_sound(rows, full, secrets, settings.k, settings.l)[block]
     for number in np.unique(target):
         yield order[target == number]
 
 
 def _put_together(parts: Sequence[Generalized], order: Ints) -> Generalized:
-    """Parts of a cluster as one; row r of all parts together is row order[r]."""
+    """The parts of a cluster combined; row r of the concatenated parts is row order[r]."""
     labels_of = [part.bounds.size - 1 for part in parts]
     before = (np.cumsum(labels_of) - np.array(labels_of)).tolist()
     labels = np.concatenate([part.labels + first for part, first in zip(parts, before, strict=True)]).astype(np.int32)
@@ -157,7 +162,7 @@ def _put_together(parts: Sequence[Generalized], order: Ints) -> Generalized:
 
 @dataclass(frozen=True)
 class UnionLosses:
-    """UL of unions of the clusters of one task; a union is known by the clusters in it."""
+    """UL of unions of the clusters of one task; a union is given by the numbers of its clusters."""
 
     baskets: Baskets
     cluster: Ints

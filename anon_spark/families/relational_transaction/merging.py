@@ -1,7 +1,7 @@
 """RMERGE and TMERGE: clusters merged one pair after the other, on their summaries alone.
 
-Always the cluster that loses least is merged, with the one that comes first in an order by relational values (r), by items
-(t) or by both (rt). Ids ascend, a union stands at the smaller index, so the smaller index is the smaller id everywhere.
+The next seed is always the cluster with the least loss. Its partner is the first in an order by relational values, by items
+or by both. Ids ascend and a union keeps the smaller index, so the smaller index always has the smaller id.
 """
 
 from __future__ import annotations
@@ -9,23 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, fsum
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anon_spark.errors import GuaranteeUnreachable
-from anon_spark.kernels.bit_distance import Distances
+from anon_spark.families.relational_transaction.kernels.bit_distance import Distances
+from anon_spark.families.relational_transaction.kernels.relation import (
+    SCALE,
+    Floats,
+    Relation,
+    own_penalties,
+    penalties,
+    published,
+)
+from anon_spark.families.relational_transaction.settings import Merge
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.relation import SCALE, Floats, Relation, own_penalties, penalties, published
 from anon_spark.model.progress import Progress
 
-Order = Literal["r", "t", "rt"]
 Losses = Callable[[Sequence[Ints]], Floats]  # UL, the mean over records, of each union of original clusters
 LossOf = Callable[[Ints], float]  # UL summed over the records of one union of original clusters
 
-NEAR = 1e-9  # of δ: where a running sum decides nothing
-ROUNDING = 1e-14  # more than what is lost when sums of blocks are added up
+NEAR = 1e-9  # distance from δ within which a running sum is recomputed exactly
+ROUNDING = 1e-14  # above the rounding error of the sum over blocks
 
 
 class BoundUnreachable(GuaranteeUnreachable):
@@ -53,7 +59,7 @@ class Summary:
         return int(self.sizes.sum())
 
     def united(self, target: Ints) -> Summary:
-        """The clusters that are left when each has gone into its target, the smallest of those that go together."""
+        """The clusters after each was merged into its target, which is the smallest index of its union."""
         order = np.argsort(target, kind="stable")
         heads, starts = np.unique(target[order], return_index=True)
 
@@ -73,9 +79,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class Merges:
-    """What became of the clusters.
+    """The merges that were made.
 
-    target: the index each has gone into. pairs: seed and its partner, in the order of merging, as indices where they stood.
+    target: the index each cluster was merged into. pairs: seed and partner in the order of merging, as indices.
     ncps, losses: NCP and UL of the table before the first merge and after each; no losses from RMERGE.
     """
 
@@ -86,7 +92,7 @@ class Merges:
     losses: Floats
 
     def after(self, merges: int) -> Ints:
-        """The targets when only the first merges are done."""
+        """The targets after the first merges."""
         target = np.arange(self.target.size)
         for pair in self.pairs[:merges]:
             target[target == pair.max()] = pair.min()
@@ -106,7 +112,7 @@ def table_ncp(summary: Summary, relation: Relation) -> float:
 
 
 def block_deltas(sizes: Ints, ncps: Floats, delta: float) -> Floats:
-    """δ_b of each block (R-13): the same part of what lies between its NCP and 1; a single block has all of δ.
+    """δ_b of each block (R-13): its NCP plus the same share of the rest up to 1; a single block gets δ itself.
 
     Guarantee: δ_b is never below the block's NCP, and blocks that grow within their δ_b keep a table within δ, roundings
     included.
@@ -125,25 +131,25 @@ def rmerge(
     summary: Summary,
     relation: Relation,
     delta: float,
-    order: Order,
+    order: Merge,
     distances: Distances | None = None,
     losses: Losses | None = None,
     exhaustive_seeds: bool = False,
     most_records: int | None = None,
     progress: Progress | None = None,
 ) -> Merges:
-    """Merge while NCP of the table stays within δ; the seed that finds no partner ends it (R-7).
+    """RMERGE: merge while NCP of the table stays within δ; it ends at a seed without partner (R-7).
 
-    distances: BTD of every union, overwritten; losses: UL of unions, instead; neither for r. exhaustive_seeds: go on with
-    the next seed. most_records: a union of more records is not tried.
-    Guarantee: NCP ≤ δ, summed exactly, or BoundUnreachable if that is not so from the start.
-    Cost: per merge clusters × attributes, and for t and rt a sort of the clusters.
+    distances: BTD of every union, overwritten; losses: UL of unions, instead; neither for relational. exhaustive_seeds:
+    continue with the next seed instead. most_records: a union of more records is not tried.
+    Guarantee: NCP ≤ δ, summed exactly, or BoundUnreachable if NCP exceeds δ before the first merge.
+    Cost: per merge clusters × attributes, and for items and both a sort of the clusters.
     """
     state = _State(summary, relation, order, distances, losses, most_records)
     initial = state.ncp
     if initial > delta:
         raise _relational_bound(delta, initial)
-    closed = np.zeros(state.sizes.size, dtype=np.bool_)  # seeds that found no partner, and whom they tried first
+    closed = np.zeros(state.sizes.size, dtype=np.bool_)  # seeds without partner, and the candidate each tried first
     nearest = np.full(closed.size, -1)
     while True:
         seed = state.seed(closed)
@@ -159,9 +165,9 @@ def rmerge(
             continue
         partner = int(candidates[chosen])
         union = state.unite(seed, partner, float(lost[chosen]))
-        # with a union of those it failed with a seed fails again, so only who tries just the nearest looks again
+        # a seed that failed with both fails with their union, so only seeds that try just the nearest are opened again
         closed[union] = False
-        if order == "r":
+        if order == "relational":
             closed[(nearest == seed) | (nearest == partner)] = False
         state.tell(progress)
     return state.merges(np.empty(0))
@@ -171,17 +177,17 @@ def tmerge(
     summary: Summary,
     relation: Relation,
     delta: float | None,
-    order: Order,
+    order: Merge,
     distances: Distances | None,
     losses: Losses | None,
     loss_of: LossOf,
     most_records: int | None = None,
     progress: Progress | None = None,
 ) -> Merges:
-    """Merge until UL of the table is within δ; each seed takes the first of its order, whatever UL becomes (R-9).
+    """TMERGE: merge until UL of the table is within δ; a seed takes the first candidate, whatever UL becomes (R-9).
 
-    distances are overwritten. delta None: until one cluster is left or no union is small enough, for all figures on the way.
-    Guarantee: UL ≤ δ, or BoundUnreachable with the least UL of all steps. Cost: that of RMERGE and one 𝒯 per merge.
+    distances are overwritten. delta None: until one cluster is left or no union is small enough; gives the figures of all steps.
+    Guarantee: UL ≤ δ, or BoundUnreachable with the least UL of all steps. Cost: as RMERGE, and one 𝒯 per merge.
     """
     state = _State(summary, relation, order, distances, losses, most_records)
     lost_items = np.array([loss_of(np.array([cluster])) for cluster in range(state.sizes.size)])
@@ -212,17 +218,17 @@ def tmerge(
     return state.merges(np.array(path))
 
 
-def tried(order: Order, lost: Floats, distance: Floats | Distances | None) -> Ints:
-    """Places of the candidates in the order in which they are tried; lost is rounded, candidates stand by id.
+def tried(order: Merge, lost: Floats, distance: Floats | Distances | None) -> Ints:
+    """Positions of the candidates in the order in which they are tried; `lost` is rounded, candidates ascend by id.
 
-    t: by distance, then loss, then id (R-12). rt: by the sum of the places in r and t, then by the place in r.
+    items: by distance, then loss, then id (R-12). both: by the sum of the two ranks, then by the relational rank.
     """
     by_loss = np.argsort(lost, kind="stable")
-    if order == "r":
+    if order == "relational":
         return by_loss[:1]
     assert distance is not None, "an order by items needs their distances"
     by_items = by_loss[np.argsort(distance[by_loss], kind="stable")]
-    if order == "t":
+    if order == "items":
         return by_items
     place, place_by_items = np.empty_like(by_loss), np.empty_like(by_loss)
     place[by_loss] = place_by_items[by_items] = np.arange(lost.size)
@@ -230,13 +236,13 @@ def tried(order: Order, lost: Floats, distance: Floats | Distances | None) -> In
 
 
 class _State:
-    """The clusters while they are merged: a union stands at the smaller index, the other one is gone."""
+    """The clusters during merging: a union keeps the smaller index, the other index is gone."""
 
     def __init__(
         self,
         summary: Summary,
         relation: Relation,
-        order: Order,
+        order: Merge,
         distances: Distances | None,
         losses: Losses | None,
         most_records: int | None,
@@ -247,9 +253,9 @@ class _State:
         self.clusters = self.sizes.size
         self.is_left = np.ones(self.clusters, dtype=np.bool_)
         self.target = np.arange(self.clusters)
-        own = own_penalties(relation, self.lo, self.hi)
-        self.price = np.rint(SCALE * own)  # as it is compared
-        self.weighted = self.sizes * own  # 0 for what is gone
+        cluster_ncp = own_penalties(relation, self.lo, self.hi)
+        self.price = np.rint(SCALE * cluster_ncp)  # rounded for comparisons
+        self.weighted = self.sizes * cluster_ncp  # 0 for clusters that are gone
         self.pairs: list[tuple[int, int]] = []
         self.ncps = [self.ncp]
 
@@ -267,7 +273,7 @@ class _State:
         return int(least[self.sizes[least].argmin()])
 
     def candidates(self, seed: int) -> tuple[Ints, Floats]:
-        """Who is tried with a seed, in this order, and NCP of the union."""
+        """The candidate partners of a seed in the order they are tried, and NCP of each union."""
         fits = self.is_left & (self.sizes + self.sizes[seed] <= self.most)
         fits[seed] = False
         others = np.flatnonzero(fits)
@@ -276,18 +282,18 @@ class _State:
         return others[order], lost[order]
 
     def _distance(self, seed: int, others: Ints) -> Floats | Distances | None:
-        if self.order == "r" or not others.size:
+        if self.order == "relational" or not others.size:
             return np.empty(0)
         if self.losses is None:
             return None if self.distances is None else self.distances[seed, others]
         by_target = np.argsort(self.target, kind="stable")
         bounds = np.searchsorted(self.target[by_target], np.stack([others, others + 1]))
-        own = np.flatnonzero(self.target == seed)
-        unions = [np.sort(np.concatenate([own, by_target[first:last]])) for first, last in bounds.T]
+        in_seed = np.flatnonzero(self.target == seed)
+        unions = [np.sort(np.concatenate([in_seed, by_target[first:last]])) for first, last in bounds.T]
         return np.rint(SCALE * self.losses(unions))
 
     def first_within(self, delta: float, seed: int, candidates: Ints, lost: Floats) -> int:
-        """Place of the first candidate with which NCP of the table stays within δ, or -1."""
+        """Position of the first candidate with which NCP of the table stays within δ, or -1."""
         ncp = self._ncp_with(seed, candidates, lost)
         for place in np.flatnonzero(ncp <= delta + NEAR):
             if ncp[place] < delta - NEAR or self._exact_ncp_with(seed, candidates[place], lost[place]) <= delta:
@@ -306,7 +312,7 @@ class _State:
         return fsum(weighted) / self.records
 
     def unite(self, seed: int, partner: int, lost: float) -> int:
-        """Merge two clusters; where the union stands."""
+        """Merge two clusters; returns the index of the union."""
         union, gone = min(seed, partner), max(seed, partner)
         self.lo[union] = np.minimum(self.lo[union], self.lo[gone])
         self.hi[union] = np.maximum(self.hi[union], self.hi[gone])

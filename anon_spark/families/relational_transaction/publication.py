@@ -1,4 +1,4 @@
-"""Clusters in tasks: what each record of a cluster is published as."""
+"""Publication in tasks: the published row of each record of a cluster."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pyspark.sql import types as T
 
 from anon_spark.columns import CLUSTER, LINK, PREFIX
 from anon_spark.families.relational_transaction.items import Catalogue, Generalized, baskets_in, generalized
+from anon_spark.families.relational_transaction.kernels import relation
 from anon_spark.families.relational_transaction.records import SECRETS, Attributes, Records, Roles
 from anon_spark.families.relational_transaction.settings import Settings
-from anon_spark.kernels import relation
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of
 
-NCP, UL = PREFIX + "ncp", PREFIX + "ul"  # what the relational values and the items of a record have lost
+NCP, UL = PREFIX + "ncp", PREFIX + "ul"  # losses of a record: relational values, items
 COMBINED, APART = "transactions", "_sensitive"
 FEWEST_TASKS, TASK_RECORDS = 16, 5_000
 
@@ -30,7 +30,7 @@ class Published:
 
     relational: Sequence[str]
     items: str
-    secrets: str | None  # where the sensitive items stand
+    secrets: str | None  # the column of sensitive items
     carried: Sequence[str]
 
     @classmethod
@@ -54,7 +54,7 @@ def published_records(
     """
     joined = records.frame.join(assigned.select(LINK, CLUSTER), LINK)
     schema = _schema(joined, records.attributes, names)
-    tasks = min(clusters, max(FEWEST_TASKS, records.rows // TASK_RECORDS))  # a task for each of many clusters would cost more
+    tasks = min(clusters, max(FEWEST_TASKS, records.rows // TASK_RECORDS))  # one task per cluster would cost more
     return in_groups(joined, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, tasks)
 
 
@@ -75,12 +75,12 @@ def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: 
         levels = relation.node_levels(attributes.relation, lo, hi)[0]
         for at, name in enumerate(attributes.names):
             columns[name] = _relational(attributes, at, int(levels[at]), int(lo[0, at]), table.column(name))
-        found = generalized(baskets_in(table, np.ones(count, dtype=np.int64)), settings, catalogue)
-        columns[UL], columns[names.items] = found.losses, _nested(found, items)
+        recoded = generalized(baskets_in(table, np.ones(count, dtype=np.int64)), settings, catalogue)
+        columns[UL], columns[names.items] = recoded.losses, _nested(recoded, items)
         if names.secrets is not None:
             offsets, codes = lists_of(table, SECRETS)  # ascending as the names are
-            own = secrets.take(pa.array(codes, pa.int32()))
-            columns[names.secrets] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), own)
+            secret_names = secrets.take(pa.array(codes, pa.int32()))
+            columns[names.secrets] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), secret_names)
         for name in names.carried:
             columns[name] = table.column(name)
         return as_expected(pa.table(columns), schema)
@@ -97,15 +97,17 @@ def _relational(attributes: Attributes, at: int, level: int, position: int, colu
     ends: Any = pc.min_max(column)
     ends = ends.as_py()
     if pa.types.is_floating(column.type):
-        ends = {name: end + 0.0 for name, end in ends.items()}  # -0.0 would be seen, and is no other number
+        ends = {name: end + 0.0 for name, end in ends.items()}  # -0.0 becomes 0.0
     bounds = [pa.array([ends[name]] * len(column), column.type) for name in ("min", "max")]
     return pa.StructArray.from_arrays(bounds, names=["lo", "hi"])
 
 
-def _nested(found: Generalized, names: Any) -> Any:
+def _nested(recoded: Generalized, names: Any) -> Any:
     """Lists of lists of names; members ascend by name, labels by their first member."""
-    inner = pa.ListArray.from_arrays(pa.array(found.bounds, pa.int32()), names.take(pa.array(found.members, pa.int64())))
-    return pa.ListArray.from_arrays(pa.array(found.offsets, pa.int32()), inner.take(pa.array(found.labels, pa.int32())))
+    members = names.take(pa.array(recoded.members, pa.int64()))
+    inner = pa.ListArray.from_arrays(pa.array(recoded.bounds, pa.int32()), members)
+    labels = inner.take(pa.array(recoded.labels, pa.int32()))
+    return pa.ListArray.from_arrays(pa.array(recoded.offsets, pa.int32()), labels)
 
 
 def _schema(joined: DataFrame, attributes: Attributes, names: Published) -> T.StructType:
@@ -114,8 +116,8 @@ def _schema(joined: DataFrame, attributes: Attributes, names: Published) -> T.St
         LINK: T.LongType(), CLUSTER: T.LongType(), NCP: T.DoubleType(), UL: T.DoubleType(),
     }  # fmt: skip
     for name, hierarchy in zip(attributes.names, attributes.hierarchies, strict=True):
-        own = joined.schema[name].dataType
-        ends = [T.StructField(end, own) for end in ("lo", "hi")]
+        number_type = joined.schema[name].dataType
+        ends = [T.StructField(end, number_type) for end in ("lo", "hi")]
         kinds[name] = T.StringType() if hierarchy is not None else T.StructType(ends)
     kinds[names.items] = T.ArrayType(texts)
     if names.secrets is not None:

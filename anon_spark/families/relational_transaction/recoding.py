@@ -12,13 +12,18 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import CLUSTER, LINK, quoted
 from anon_spark.errors import ConfigurationError
+from anon_spark.families.recoding import Recoding
+from anon_spark.families.relational_transaction.facts import (
+    ClusterMeasures,
+    ClusterStatistics,
+    RelationalTransactionFit,
+)
 from anon_spark.families.relational_transaction.publication import NCP, UL, Published
 from anon_spark.families.relational_transaction.records import Records, Roles
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 from anon_spark.primitives.ordering import key_frame, shuffled
-from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 
@@ -40,7 +45,7 @@ class RelationalTransactionRecoding(Recoding):
     workspace: Workspace = field(repr=False)
     key: str = field(repr=False)
     identity: tuple[int, int]  # rows of the fitted table, and the sum of their hashes
-    statistics: Mapping[str, Any] = field(default_factory=dict)
+    statistics: ClusterStatistics
     warnings: Sequence[str] = ()
 
     family = "relational_transaction"
@@ -55,11 +60,6 @@ class RelationalTransactionRecoding(Recoding):
         return self.names.columns
 
     @property
-    def search(self) -> Mapping[str, Any]:
-        """What the run log calls the search."""
-        return self.statistics
-
-    @property
     def fitted_hierarchies(self) -> dict[str, Hierarchy | None]:
         """The hierarchies with the null leaf and the rule's values, as fitted; None for free ranges."""
         attributes = self.records.attributes
@@ -67,7 +67,7 @@ class RelationalTransactionRecoding(Recoding):
 
     @property
     def fitted_attributes(self) -> dict[str, Hierarchy | FreeRange]:
-        """The same, with the ranges as they were given."""
+        """The fitted hierarchies, and the free ranges of the job."""
         numbers = self.roles.numbers
         return {name: hierarchy or numbers[name] for name, hierarchy in self.fitted_hierarchies.items()}
 
@@ -76,7 +76,7 @@ class RelationalTransactionRecoding(Recoding):
         require_columns(df, self.roles.named)
         if identity_of(df, self.roles) != self.identity:
             raise ConfigurationError("This recoding is bound to the table it was fitted on. Fit the other table.")
-        order = sha256(f"order\n{self.key}".encode()).hexdigest()  # rows are seen in it: it must not lead to the draws
+        order = sha256(f"order\n{self.key}".encode()).hexdigest()  # the order is public, so it must not reveal the draws
         return self.staged(df, key_frame(df.sparkSession, order)).select(*map(quoted, self.published))
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
@@ -87,35 +87,41 @@ class RelationalTransactionRecoding(Recoding):
         """For the audit, never published: `linked`, the records as they came, with their private link."""
         return {"linked": self.records.frame.select(LINK, *map(quoted, self.roles.named))}
 
-    def measured(self) -> dict[str, Any]:
+    def measured(self) -> ClusterMeasures:
         """NCP and UL of the release, and its clusters. Cost: one job."""
         sizes = self.rows.groupBy(CLUSTER).agg(F.count(F.lit(1)).alias("size"), F.first(NCP).alias("ncp"), F.sum(UL).alias("ul"))
-        found = sizes.agg(
+        row = sizes.agg(
             (F.sum(F.col("ncp") * F.col("size")) / F.sum("size")).alias("ncp"),
             (F.sum("ul") / F.sum("size")).alias("ul"),
             F.count(F.lit(1)).alias("clusters"),
             F.min("size").alias("smallest"),
             F.max("size").alias("largest"),
         ).collect()[0]
-        return {name: float(f"{value:.12g}") if isinstance(value, float) else value for name, value in found.asDict().items()}
+        return ClusterMeasures(_rounded(row.ncp), _rounded(row.ul), row.clusters, row.smallest, row.largest)
 
-    def facts(self) -> dict[str, Any]:
+    def left_out(self) -> dict[str, int]:
+        """Rows that the policies for nulls and unseen values drop; none is suppressed."""
+        records = self.records
+        return {"suppressed": 0, "dropped_nulls": records.dropped_nulls, "dropped_unseen": records.dropped_unseen}
+
+    def facts(self) -> RelationalTransactionFit:
         settings = self.settings
-        return {
-            "required_k": settings.k,
-            "m": settings.m,
-            "l": settings.l,
-            "bound": settings.bound if settings.method == "bound" else None,
-            "delta": settings.delta if settings.method == "bound" else None,
-            "merge": settings.merge if settings.method == "bound" else None,
-            "distance": settings.distance if settings.method == "bound" and settings.by_items else None,
-            "method": settings.method,
-            "items": settings.item_method,
-            "records": self.records.rows,
-            "universe": len(self.records.universe),
-            "sensitive_items": len(self.records.secrets),
-            "statistics": dict(self.statistics),
-        }
+        bounded = settings.method == "bound"
+        return RelationalTransactionFit(
+            required_k=settings.k,
+            m=settings.m,
+            l=settings.l,
+            bound=settings.bound if bounded else None,
+            delta=settings.delta if bounded else None,
+            merge=settings.merge if bounded else None,
+            distance=settings.distance if bounded and settings.by_items else None,
+            method=settings.method,
+            items=settings.item_method,
+            records=self.records.rows,
+            universe=len(self.records.universe),
+            sensitive_items=len(self.records.secrets),
+            statistics=self.statistics,
+        )
 
     def close(self) -> None:
         """Remove the private files; frames that `transform` returned cannot be read any more."""
@@ -130,12 +136,15 @@ class RelationalTransactionRecoding(Recoding):
         raise ConfigurationError("A recoding of clusters cannot be loaded: it is bound to the table it was fitted on.")
 
 
-RECODING = RelationalTransactionRecoding
-
 
 def identity_of(df: DataFrame, roles: Roles) -> tuple[int, int]:
-    """By which a fitted table is recognised: its rows, and the sum of hashes of their content. Cost: one job."""
+    """Identity of a table: the number of its rows, and the sum of hashes of their content. Cost: one job."""
     content = [part for name in roles.named for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
     hashed = F.xxhash64(*content).cast("decimal(20,0)")
-    found = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).collect()[0]
-    return int(found[0]), int(found[1])
+    totals = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).collect()[0]
+    return int(totals[0]), int(totals[1])
+
+
+def _rounded(value: float) -> float:
+    """Rounded, because the last digits of a sum depend on its order."""
+    return float(f"{value:.12g}")

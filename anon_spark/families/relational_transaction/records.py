@@ -1,4 +1,4 @@
-"""From a table to records: relational values as numbers, items as numbers, a rank for each record."""
+"""Records of a table: relational values and items as numbers, and a rank for each record."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pyspark.sql import types as T
 
 from anon_spark.columns import KEY, LINK, PREFIX, quoted
 from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.families.relational_transaction.kernels.relation import Relation, relation_of
 from anon_spark.kernels.classes import Codes
-from anon_spark.kernels.relation import Relation, relation_of
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.ranges import FreeRange
 from anon_spark.primitives.classes.frequencies import refuse_unseen
@@ -76,13 +76,13 @@ class Records:
 
     @property
     def narrow(self) -> DataFrame:
-        """What clusters are made of."""
+        """The columns that clustering needs."""
         return self.frame.select(LINK, *self.attributes.columns, CODES, SECRETS)
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns are what."""
+    """The roles of the columns."""
 
     attributes: Mapping[str, Attribute]
     transactions: Sequence[str]
@@ -96,11 +96,11 @@ class Roles:
 
     @property
     def numbers(self) -> dict[str, FreeRange]:
-        return {name: given for name, given in self.attributes.items() if isinstance(given, FreeRange)}
+        return {name: attribute for name, attribute in self.attributes.items() if isinstance(attribute, FreeRange)}
 
     @property
     def hierarchies(self) -> dict[str, Hierarchy | Rule]:
-        return {name: given for name, given in self.attributes.items() if not isinstance(given, FreeRange)}
+        return {name: attribute for name, attribute in self.attributes.items() if not isinstance(attribute, FreeRange)}
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -108,7 +108,7 @@ class Roles:
         return frozenset(self.item(column, name) for column, items in self.sensitive_items.items() for name in items)
 
     def item(self, column: str, name: str) -> str:
-        """An item as it is known where several columns are one."""
+        """The name of an item when several transaction columns are combined into one."""
         return f"{column}.{name}" if len(self.transactions) > 1 else name
 
 
@@ -129,20 +129,20 @@ def read_records(
     )
     keyed = with_keys(plain, hierarchies, [*others, *copies.values()])
     in_scope = keyed.where(~_dropped(roles, nulls, on_unseen))
-    found = dictionaries(in_scope, hierarchies, nulls, fractions(df, hierarchies)) if hierarchies else []
+    entries = dictionaries(in_scope, hierarchies, nulls, fractions(df, hierarchies)) if hierarchies else []
     if on_unseen == "error":
-        refuse_unseen(found)
+        refuse_unseen(entries)
     leaves = [f"{VALUE}{order.index(name)}" for name in hierarchies]
-    coded = with_codes(keyed, found, [0] * len(found), leaves).select(
+    coded = with_codes(keyed, entries, [0] * len(entries), leaves).select(
         *(F.col(raw).alias(name) for name, raw in copies.items()),
         *(F.col(quoted(name)) for name in others),
         *leaves,
         *(_number(name).alias(f"{VALUE}{order.index(name)}") for name in roles.numbers),
     )
-    # 2. what the policies keep
+    # 2. rows that the policies keep
     counted = _counted(coded, roles, order, nulls)
     _refuse(counted, roles, nulls, on_unseen)
-    attributes, position_of = _attributes(roles, {entry.name: entry.hierarchy for entry in found}, counted)
+    attributes, position_of = _attributes(roles, {entry.name: entry.hierarchy for entry in entries}, counted)
     kept = coded.where(~_null(coded, roles, order, nulls) & ~_unseen(coded, roles, order, nulls))
     # 3. items to numbers
     listed = kept.withColumn(ITEMS, combined(roles))
@@ -170,7 +170,7 @@ def read_records(
 
 
 def require_types(df: DataFrame, roles: Roles) -> None:
-    """Refuse columns whose types cannot be what they are named for. Cost: none, reads the schema."""
+    """Refuse columns whose types do not fit their roles. Cost: none, reads the schema."""
     for name in roles.transactions:
         kind = df.schema[name].dataType
         if not (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StringType)):
@@ -197,13 +197,13 @@ def _prefixed(column: str, item: Column) -> Column:
 
 
 def _number(name: str) -> Column:
-    """As a double; NaN is null."""
+    """The column as a double; NaN becomes null."""
     value = F.col(quoted(name)).cast("double")
     return F.when(~F.isnan(value), value)
 
 
 def _missing(coded: DataFrame, name: str) -> Column:
-    """Whether a value is null or NaN, which is no value either."""
+    """Whether a value is null or NaN."""
     value = F.col(quoted(name))
     is_float = isinstance(coded.schema[name].dataType, (T.FloatType, T.DoubleType))
     return F.isnull(value) | F.isnan(value) if is_float else F.isnull(value)
@@ -212,15 +212,15 @@ def _missing(coded: DataFrame, name: str) -> Column:
 def _dropped(roles: Roles, nulls: str, on_unseen: str) -> Column:
     """Whether a policy drops a row for its lists or its numbers, whatever its categories are."""
     missing, outside = [F.isnull(quoted(name)) for name in roles.transactions], [F.lit(False)]
-    for name, given in roles.numbers.items():
+    for name, free_range in roles.numbers.items():
         missing.append(F.isnull(_number(name)))
-        outside.append(F.coalesce(~_number(name).between(*(given.domain or FINITE)), F.lit(False)))
+        outside.append(F.coalesce(~_number(name).between(*(free_range.domain or FINITE)), F.lit(False)))
     faults = [*(missing if nulls == "suppress" else []), *(outside if on_unseen == "suppress" else [])]
     return reduce(or_, faults, F.lit(False))
 
 
 def _null(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -> Column:
-    """Whether a row has a null that no leaf stands for, and that the policy does not keep."""
+    """Whether a row has a null without leaf that the policy does not keep."""
     numbers = [F.isnull(f"{VALUE}{order.index(name)}") for name in roles.numbers]
     lists = [F.isnull(quoted(name)) for name in roles.transactions]
     leaves = [_missing(coded, name) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
@@ -230,22 +230,25 @@ def _null(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -> C
 def _unseen(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -> Column:
     """Whether a row has a value without leaf, or a number outside its domain; infinity is outside of every domain.
 
-    Where nulls are kept, null has no leaf only if every row that has it is dropped for something else.
+    If nulls are kept, null lacks a leaf only if every row with it is dropped for another reason.
     """
-    some = F.lit(nulls != "suppress")
-    leaves = [(some | ~_missing(coded, name)) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies]
-    outside = [
-        ~F.col(f"{VALUE}{order.index(name)}").between(*(given.domain or FINITE)) for name, given in roles.numbers.items()
+    nulls_kept = F.lit(nulls != "suppress")
+    leaves = [
+        (nulls_kept | ~_missing(coded, name)) & F.isnull(f"{VALUE}{order.index(name)}") for name in roles.hierarchies
     ]
-    return reduce(or_, [F.coalesce(one, F.lit(False)) for one in (*leaves, *outside)], F.lit(False))
+    outside = [
+        ~F.col(f"{VALUE}{order.index(name)}").between(*(free_range.domain or FINITE))
+        for name, free_range in roles.numbers.items()
+    ]
+    return reduce(or_, [F.coalesce(fault, F.lit(False)) for fault in (*leaves, *outside)], F.lit(False))
 
 
 def _counted(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -> dict[str, Any]:
-    """What one look at the table tells. Cost: one job."""
+    """Counts and ranges of the table by name. Cost: one job."""
     null, unseen = _null(coded, roles, order, nulls), _unseen(coded, roles, order, nulls)
     kept, items = ~null & ~unseen, combined(roles)
     sizes = reduce(add, [F.size(quoted(name)) for name in roles.transactions])
-    found = coded.agg(
+    counts = coded.agg(
         F.count_if(kept).alias("rows"),
         F.count_if(null).alias("nulls"),
         F.count_if(~null & unseen).alias("unseen"),
@@ -257,7 +260,7 @@ def _counted(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -
         *(F.min(F.when(kept, F.col(f"{VALUE}{order.index(name)}"))).alias(f"least {name}") for name in roles.numbers),
         *(F.max(F.when(kept, F.col(f"{VALUE}{order.index(name)}"))).alias(f"greatest {name}") for name in roles.numbers),
     ).collect()[0]
-    return found.asDict()
+    return counts.asDict()
 
 
 def _refuse(counted: Mapping[str, Any], roles: Roles, nulls: str, on_unseen: str) -> None:
@@ -294,38 +297,38 @@ def _attributes(
     roles: Roles, fitted: Mapping[str, Hierarchy], counted: Mapping[str, Any]
 ) -> tuple[Attributes, list[Codes | None]]:
     """The attributes, and for each category the position of every leaf."""
-    given: list[Hierarchy | tuple[float, float]] = []
+    domains: list[Hierarchy | tuple[float, float]] = []
     for name, attribute in roles.attributes.items():
         if isinstance(attribute, FreeRange):
             domain = attribute.domain or (counted[f"least {name}"], counted[f"greatest {name}"])
-            given.append((float(domain[0]), float(domain[1])))
+            domains.append((float(domain[0]), float(domain[1])))
         else:
-            given.append(fitted[name])
+            domains.append(fitted[name])
     weights = [roles.weights[name] for name in roles.attributes] if roles.weights else None
-    relation, position_of = relation_of(given, weights)
+    relation, position_of = relation_of(domains, weights)
     leaf_at = tuple(None if positions is None else np.argsort(positions).astype(np.int32) for positions in position_of)
     hierarchies = tuple(fitted.get(name) for name in roles.attributes)
     return Attributes(tuple(roles.attributes), hierarchies, relation, leaf_at), position_of
 
 
 def _universe(listed: DataFrame, roles: Roles) -> tuple[list[str], list[str]]:
-    """All items by code point, those that are sensitive apart. Cost: one job; at most MOST_ITEMS reach the driver."""
-    found = listed.select(F.explode(ITEMS).alias("item")).distinct()
-    names = sorted(map(str, collect_small(found, MOST_ITEMS, "Distinct items").column(0).to_pylist()))
+    """All items by code point: ordinary ones, then sensitive ones. Cost: one job; at most MOST_ITEMS reach the driver."""
+    distinct = listed.select(F.explode(ITEMS).alias("item")).distinct()
+    names = sorted(map(str, collect_small(distinct, MOST_ITEMS, "Distinct items").column(0).to_pylist()))
     return [name for name in names if name not in roles.hidden], [name for name in names if name in roles.hidden]
 
 
 def _numbering(
     universe: Sequence[str], secrets: Sequence[str], position_of: Mapping[str, Codes | None]
 ) -> BatchTask:
-    """Items to numbers, leaves to positions."""
+    """Task that replaces items by numbers and leaves by positions."""
     known, hidden = pa.array(universe, pa.string()), pa.array(secrets, pa.string())
 
     def numbers(lists: Any, names: Any) -> Any:
-        found = pc.index_in(lists.flatten(), value_set=names)
+        places = pc.index_in(lists.flatten(), value_set=names)
         row = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))
-        there = np.asarray(found.is_valid())
-        codes, row = np.asarray(found.fill_null(-1)).astype(np.int64)[there], row[there]
+        there = np.asarray(places.is_valid())
+        codes, row = np.asarray(places.fill_null(-1)).astype(np.int64)[there], row[there]
         keys = np.sort(row * (len(names) + 1) + codes)  # by row, then ascending
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=len(lists)))])
         return number_lists(offsets, (keys % (len(names) + 1)).astype(np.int32))

@@ -1,20 +1,20 @@
-"""Clusters that no generalization of items could protect are merged with others before any bound is tested (R-3, R-4)."""
+"""Repair: clusters that no generalization of items can protect are merged before a bound is tested (R-3, R-4)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from anon_spark.errors import GuaranteeUnreachable
+from anon_spark.families.relational_transaction.kernels.relation import SCALE, Floats, Relation, penalties
 from anon_spark.families.relational_transaction.merging import Summary
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.relation import SCALE, Floats, Relation, penalties
 
 
 def repaired(summary: Summary, relation: Relation, k: int, l: float | None = None) -> Ints:  # noqa: E741 - the l of l-diversity
-    """For each cluster the index of the one it ends in.
+    """The index of the cluster that each cluster is merged into.
 
-    Guarantee: every cluster has no record with items or k of them; with l, every sensitive item is in at most 1/l of a
-    cluster's records and of those with other items. GuaranteeUnreachable if not even the whole table is so.
+    Guarantee: every cluster has 0 or at least k records with items; with l, every sensitive item is in at most 1/l of a
+    cluster's records and of those with other items. GuaranteeUnreachable if even the whole table violates this.
     Cost: per repair clusters × (attributes + sensitive items).
     """
     state = _Repair(summary, relation)
@@ -54,18 +54,18 @@ def repaired(summary: Summary, relation: Relation, k: int, l: float | None = Non
         costs = state.costs(at)
         excess = state.excess_with(at, l)
         excess[~np.isfinite(costs)] = np.inf
-        costs[excess > excess.min()] = np.inf  # the eligible unions, or those that lack least
+        costs[excess > excess.min()] = np.inf  # the eligible unions, or those with the least excess
         at = state.unite(at, costs)
     return state.target
 
 
 def _excess(counts: Ints, records: Ints | int, l: float) -> Floats:  # noqa: E741
-    """How far each sensitive item lies above 1/l, times l: whole numbers for a whole l."""
+    """Excess of each sensitive item above its share of 1/l, times l: an integer if l is."""
     return counts.astype(np.float64) * l - records
 
 
 class _Repair:
-    """The clusters while they are repaired: a union stands at the smaller index."""
+    """The clusters during the repair: a union keeps the smaller index."""
 
     def __init__(self, summary: Summary, relation: Relation) -> None:
         self.relation = relation
@@ -76,11 +76,11 @@ class _Repair:
         self.target = np.arange(self.sizes.size)
 
     def costs(self, at: int) -> Floats:
-        """NCP of the union with each other cluster, as it is compared."""
-        found = np.rint(SCALE * penalties(self.relation, self.lo, self.hi, self.lo[at], self.hi[at]))
-        found[~self.is_left] = np.inf
-        found[at] = np.inf
-        return found
+        """NCP of the union with each other cluster, rounded for comparisons."""
+        costs = np.rint(SCALE * penalties(self.relation, self.lo, self.hi, self.lo[at], self.hi[at]))
+        costs[~self.is_left] = np.inf
+        costs[at] = np.inf
+        return costs
 
     def excess(self, at: int, l: float) -> float:  # noqa: E741
         """The greatest excess of an item in one cluster; not above 0 if it is eligible."""
@@ -89,21 +89,21 @@ class _Repair:
         return float(max(of_all.max(initial=0.0), of_filled.max(initial=0.0)))
 
     def excess_with(self, at: int, l: float) -> Floats:  # noqa: E741
-        """The same of the union with each cluster."""
+        """The greatest excess of an item in the union with each cluster."""
         of_all = _excess(self.sensitive + self.sensitive[at], (self.sizes + self.sizes[at])[:, None], l)
         filled = (self.filled + self.filled[at])[:, None]
         of_filled = _excess(self.sensitive_filled + self.sensitive_filled[at], filled, l)
-        found: Floats = np.maximum(of_all.max(axis=1, initial=0.0), of_filled.max(axis=1, initial=0.0))
-        return found
+        excess: Floats = np.maximum(of_all.max(axis=1, initial=0.0), of_filled.max(axis=1, initial=0.0))
+        return excess
 
     def unite(self, at: int, costs: Floats) -> int:
-        """Merge one cluster with the first of least cost; where to go on: before the union nothing has changed."""
+        """Merge a cluster with the first of least cost; returns the union's index, from which the repair continues."""
         partner = int(costs.argmin())
         union, gone = min(at, partner), max(at, partner)
         self.lo[union] = np.minimum(self.lo[union], self.lo[gone])
         self.hi[union] = np.maximum(self.hi[union], self.hi[gone])
-        for of in (self.sizes, self.filled, self.sensitive, self.sensitive_filled):
-            of[union] += of[gone]
+        for totals in (self.sizes, self.filled, self.sensitive, self.sensitive_filled):
+            totals[union] += totals[gone]
         self.is_left[gone] = False
         self.target[self.target == gone] = union
         return union

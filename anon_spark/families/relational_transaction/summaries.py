@@ -1,4 +1,4 @@
-"""One row per cluster: what merging needs to know of it, and which cluster it has become (TARGET)."""
+"""Summaries: one row per cluster, with the sums that merging needs and the cluster it was merged into (TARGET)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from anon_spark.columns import BLOCK, CLUSTER, PREFIX, ROWS
+from anon_spark.families.relational_transaction.kernels.bit_distance import ItemLists
+from anon_spark.families.relational_transaction.kernels.relation import published
 from anon_spark.families.relational_transaction.merging import Summary
 from anon_spark.families.relational_transaction.records import CODES, SECRETS, Attributes, Records
-from anon_spark.kernels.bit_distance import ItemLists
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.relation import published
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tasks import BatchTask, lists_of
 
@@ -23,11 +23,11 @@ TARGET = PREFIX + "target"
 FILLED = PREFIX + "filled"  # records with an item that is not sensitive
 HELD = PREFIX + "held"  # sensitive items of its records, with their number and that of the filled ones
 LO, HI = PREFIX + "lo_", PREFIX + "hi_"  # + position: least and greatest value
-SHOWN = PREFIX + "shown_"  # + position: what a cluster would be published as
+SHOWN = PREFIX + "shown_"  # + position: the published value of a cluster
 
 
 def summarized(clustered: DataFrame, records: Records, workspace: Workspace) -> DataFrame:
-    """The clusters, those with identical generalized tuples already with one TARGET.
+    """The clusters; those with identical generalized tuples share one TARGET.
 
     Cost: one shuffle of the records to clusters (two with sensitive items), one of the clusters.
     """
@@ -51,12 +51,12 @@ def summarized(clustered: DataFrame, records: Records, workspace: Workspace) -> 
 
 
 def item_sets(clustered: DataFrame, workspace: Workspace) -> DataFrame:
-    """The distinct item sets of each cluster with their records. Cost: one shuffle."""
+    """The distinct item sets of each cluster, with numbers of records. Cost: one shuffle."""
     return workspace.store(clustered.groupBy(CLUSTER, CODES, SECRETS).agg(F.count(F.lit(1)).alias(ROWS)), "item-sets")
 
 
 def summary_in(table: pa.Table, attributes: int, secrets: int) -> tuple[Summary, Ints]:
-    """The clusters of a task as they are now, and which of them each row belongs to."""
+    """The current clusters of a task, and the index of each row's cluster."""
     targets, rows, filled = (_ints(table, name) for name in (TARGET, ROWS, FILLED))
     ids, index = np.unique(targets, return_inverse=True)
     order = np.argsort(index, kind="stable")
@@ -87,13 +87,13 @@ def summary_in(table: pa.Table, attributes: int, secrets: int) -> tuple[Summary,
 
 
 def with_targets(table: pa.Table, targets: Ints | None) -> pa.Table:
-    """The rows of a task under new targets; None: there are none."""
+    """The rows of a task with new targets; None makes all targets null."""
     column = pa.nulls(table.num_rows, pa.int64()) if targets is None else pa.array(targets, pa.int64())
     return table.set_column(table.column_names.index(TARGET), TARGET, column)
 
 
 def lists_by_cluster(sets: pa.Table, cluster_of: Ints, clusters: int) -> ItemLists:
-    """The item sets of some rows, by the cluster each belongs to; equal ones of a cluster may stand there twice."""
+    """The item sets of the rows, grouped by cluster; a set may occur twice in a cluster."""
     offsets, codes = lists_of(sets, CODES)
     order = np.argsort(cluster_of, kind="stable")
     sizes = np.diff(offsets)[order]
@@ -103,8 +103,8 @@ def lists_by_cluster(sets: pa.Table, cluster_of: Ints, clusters: int) -> ItemLis
 
 
 def _held(clustered: DataFrame) -> DataFrame:
-    each = clustered.select(CLUSTER, F.explode(SECRETS).alias("secret"), (F.size(CODES) > 0).alias("full"))
-    counted = each.groupBy(CLUSTER, "secret").agg(F.count(F.lit(1)).alias("rows"), F.count_if("full").alias("filled"))
+    pairs = clustered.select(CLUSTER, F.explode(SECRETS).alias("secret"), (F.size(CODES) > 0).alias("full"))
+    counted = pairs.groupBy(CLUSTER, "secret").agg(F.count(F.lit(1)).alias("rows"), F.count_if("full").alias("filled"))
     return counted.groupBy(CLUSTER).agg(F.collect_list(F.struct("secret", "rows", "filled")).alias(HELD))
 
 
@@ -117,8 +117,8 @@ def _shown(attributes: Attributes, names: list[str]) -> BatchTask:
                 np.column_stack([np.asarray(batch.column(f"{name}{at}"), dtype=np.float64) for at in range(count)])
                 for name in (LO, HI)
             )
-            found = published(attributes.relation, lo, hi)
-            arrays = [*batch.columns, *(pa.array(np.ascontiguousarray(found[:, at])) for at in range(2 * count))]
+            shown = published(attributes.relation, lo, hi)
+            arrays = [*batch.columns, *(pa.array(np.ascontiguousarray(shown[:, at])) for at in range(2 * count))]
             yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *names])
 
     return work

@@ -11,23 +11,19 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from anon_spark.columns import BASE, MAX_ERRORS, UNCERTAIN
+from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError
-from anon_spark.families.set_valued.block import BLOCK_RECORDS, SEGMENT, GraphKind, Order, Settings, Truth
+from anon_spark.families.set_valued.block import GraphKind, Order, Settings, Truth
+from anon_spark.families.set_valued.facts import FitTimes
+from anon_spark.families.set_valued.job import TRUTH, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec
 from anon_spark.families.set_valued.recoding import SetValuedRecoding, identity_of
 from anon_spark.families.set_valued.records import Records, in_blocks, read_records, refuse_labels
 from anon_spark.families.set_valued.slots import recode_blocks
-from anon_spark.model.parameters import require_numbers, require_words
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, fitted
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
-WORDS = {
-    "order": ("window", "gray_tsp", "gray"),
-    "graph": ("ring", "groups"),
-    "truth": ("spaced", "shift", "paper"),
-    "nulls": ("value", "suppress"),
-}
 LEAST = 2
 DEFINITION_ONLY = "The guarantee is by its definition only: one known link reveals a whole ring."
 
@@ -48,25 +44,22 @@ class SetValuedAnonymizer:
     l: int | None = None  # noqa: E741 - the literature's name
     sensitive: str | None = None
     person: str | None = None
-    nulls: Literal["value", "suppress"] = "value"
-    order: Order = "window"
-    segment: tuple[int, int] = SEGMENT
-    graph: GraphKind = "ring"
-    truth: Truth = "spaced"
-    block: int = BLOCK_RECORDS
+    nulls: Literal["value", "suppress"] = default(SetValuedJob, "nulls")
+    order: Order = default(SetValuedSpec, "order")
+    segment: tuple[int, int] = default(SetValuedSpec, "segment")
+    graph: GraphKind = default(SetValuedSpec, "graph")
+    truth: Truth = TRUTH
+    block: int = default(SetValuedSpec, "block")
     key: str | None = field(default=None, repr=False)
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_words(self, WORDS)
+        require_options(self, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec)
         if (self.k is None) == (self.l is None):
             raise ConfigurationError("Give k, or l with a sensitive column: one of them.")
-        require_numbers(self, {"k": LEAST, "l": LEAST, "block": 1}, ("k", "l"))
         if self.l is not None and self.sensitive is None:
             raise ConfigurationError("l needs a sensitive column: the values that must differ.")
-        if len(self.segment) != 2 or not 2 <= self.segment[0] <= self.segment[1]:
-            raise ConfigurationError("segment must be [least, most] records, 2 or more.")
         named = self._named()
         if len(set(named)) < len(named):
             raise ConfigurationError("A column has one role: name each column once.")
@@ -110,26 +103,28 @@ class SetValuedAnonymizer:
             workspace=workspace,
             key=key,
             identity=identity_of(df, self.items, self.sensitive),
-            statistics={
-                "seconds": round(perf_counter() - blocked_at, 3),
-                "seconds_sort": round(sorted_at - started, 3),
-                "seconds_blocks": round(blocked_at - sorted_at, 3),
-            },
+            statistics=FitTimes(
+                seconds=round(perf_counter() - blocked_at, 3),
+                seconds_sort=round(sorted_at - started, 3),
+                seconds_blocks=round(blocked_at - sorted_at, 3),
+            ),
             warnings=self._warnings(records),
         )
 
     def _warnings(self, records: Records) -> list[str]:
-        said = []
+        messages = []
         if records.duplicates:
-            said.append(f"{records.duplicates:,} records name an item twice; it counts once.")
+            messages.append(f"{records.duplicates:,} records name an item twice; it counts once.")
         if records.empty:
-            said.append(f"{records.empty:,} records have no items; the error rate leaves them out.")
+            messages.append(f"{records.empty:,} records have no items; the error rate leaves them out.")
         few = LEAST in (self.k, self.l) or (self.l is not None and self.truth == "shift")
         if few and self.graph == "ring":
-            said.append(DEFINITION_ONLY)
+            messages.append(DEFINITION_ONLY)
         if self.l is not None and self.truth == "paper" and self.graph == "ring":
-            said.append("truth paper does not keep l: rows that may be a record's can carry the same sensitive value.")
-        return said
+            messages.append(
+                "truth paper does not keep l: rows that may be a record's can carry the same sensitive value."
+            )
+        return messages
 
     def _tell(self, done: int, what: str) -> None:
         if self.progress is not None:

@@ -1,4 +1,4 @@
-"""One block from its records in Gray order to its slots: order, graph, all assignments, one of them chosen. No Spark."""
+"""One block, from records in Gray order to slots: order, graph, all assignments, the chosen one. No Spark."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from anon_spark.families.set_valued.kernels.graphs import (
+    Fields,
+    Graph,
+    error_rate,
+    groups_graph,
+    published_fields,
+    ring_graph,
+)
+from anon_spark.families.set_valued.kernels.greedy_graph import greedy_graph
+from anon_spark.families.set_valued.kernels.groups import best_groups
+from anon_spark.families.set_valued.kernels.spacing import spaced_ring_of, stride_graph, stride_order
+from anon_spark.families.set_valued.kernels.tours import tours
+from anon_spark.families.set_valued.kernels.walks import assignment, disjoint_rounds, shift_rounds
+from anon_spark.families.set_valued.kernels.windows import SPAN, improved_ring, window_neighbours
 from anon_spark.kernels.bitmaps import Sets, taken
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.graphs import Fields, Graph, error_rate, groups_graph, published_fields, ring_graph
-from anon_spark.kernels.greedy_graph import greedy_graph
-from anon_spark.kernels.groups import best_groups
 from anon_spark.kernels.randomness import uniform
-from anon_spark.kernels.spacing import spaced_ring_of, stride_graph, stride_order
-from anon_spark.kernels.tours import tours
-from anon_spark.kernels.walks import assignment, disjoint_rounds, shift_rounds
-from anon_spark.kernels.windows import SPAN, improved_ring, window_neighbours
 
 Order = Literal["window", "gray_tsp", "gray"]
 GraphKind = Literal["ring", "groups"]
@@ -31,7 +38,7 @@ STRIDE = "stride"  # the order by labels alone
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the release: k or l, and how the order and the graph are made."""
+    """Settings of a fit: k or l, and how the order and the graph are made."""
 
     k: int | None = None
     l: int | None = None  # noqa: E741 - the literature's name
@@ -40,16 +47,16 @@ class Settings:
     graph: GraphKind = "ring"
     truth: Truth = "spaced"
     block: int = BLOCK_RECORDS
-    strides: bool = False  # with `shift`: take records by their labels alone where the labels cannot be spaced
+    strides: bool = False  # with `shift`: order records by labels alone if the labels cannot be spaced
 
     @property
     def shifts(self) -> bool:
-        """Whether only the shifts of a ring are assignments: others could bring labels together."""
+        """Whether only the shifts of a ring are assignments, because others could repeat labels."""
         return self.l is not None and self.truth == "shift" and self.graph == "ring"
 
     @property
     def degree(self) -> int:
-        """How many slots a record has at least."""
+        """The least number of slots of a record."""
         degree = self.k if self.k is not None else self.l
         assert degree is not None, "one of k and l is given"
         return degree
@@ -63,12 +70,12 @@ class Settings:
 
     @property
     def block_records(self) -> int:
-        """How many records a block has at least."""
+        """The least number of records of a block."""
         return max(self.block, 10 * self.degree)
 
 
 class Arrangement(NamedTuple):
-    """Records in the order of their ranks, the graph over ranks, and which of the orders tried it is."""
+    """Records in the order of their ranks, the graph over ranks, and the kind of the chosen order."""
 
     order: Ints
     sets: Sets
@@ -90,34 +97,34 @@ class Drawn(NamedTuple):
 def arrange(
     sets: Sets, starts: Ints, labels: Codes | None, settings: Settings, key: str, block: int
 ) -> Arrangement | None:
-    """Order and graph of records in Gray order whose segments begin at `starts`: of all orders asked for, the one with
+    """Order and graph of records in Gray order whose segments begin at `starts`: of all configured orders, the one with
     the least ER. None if the labels cannot be spaced.
 
-    Guarantee: every record has at least k (l) slots and they have as many records. For k, order and graph depend on the
+    Guarantee: every record has at least k (l) slots, every slot as many records. For k, order and graph depend on the
     item sets alone. Cost: records² Hamming distances for the window order and for labels.
     """
-    found: Arrangement | None = None
+    best: Arrangement | None = None
     orders = _orders(sets, starts, settings) if settings.l is None else _spaced(sets, starts, labels, settings, key, block)
     for kind, order in orders:
         tried = _arranged(sets, order, labels, settings, key, block, kind)
-        if tried is not None and (found is None or tried.error < found.error):
-            found = tried
-    return found
+        if tried is not None and (best is None or tried.error < best.error):
+            best = tried
+    return best
 
 
 def draw(graph: Graph, settings: Settings, key: str, block: int, kind: str = "") -> Drawn:
     """All disjoint assignments of the graph, then one of them for each part.
 
-    Guarantee: each edge is chosen with probability 1 / degree exactly, whatever walks were drawn.
+    Guarantee: each edge is chosen with probability exactly 1 / degree, whatever the walks.
     Cost: the walks, typically edges to 15 × edges.
     """
     if settings.shifts or kind == STRIDE:
-        found = shift_rounds(graph.part.size, settings.degree)
+        rounds = shift_rounds(graph.part.size, settings.degree)
     else:
-        found = disjoint_rounds(graph, key, WALK, block)
+        rounds = disjoint_rounds(graph, key, WALK, block)
     first = np.flatnonzero(np.diff(graph.part, prepend=-1))
     chosen = uniform(key, CHOICE, block, np.diff(graph.offsets)[first])
-    return Drawn(found.round_of_edge, chosen, assignment(graph, found.round_of_edge, chosen), found.steps)
+    return Drawn(rounds.round_of_edge, chosen, assignment(graph, rounds.round_of_edge, chosen), rounds.steps)
 
 
 def _orders(sets: Sets, starts: Ints, settings: Settings) -> Iterator[tuple[str, Ints]]:

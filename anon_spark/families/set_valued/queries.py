@@ -1,4 +1,4 @@
-"""Counts on a release: what an analyst gets out of `base`, `uncertain` and `max_errors`, with bounds.
+"""Counts on a release with bounds, from `base`, `uncertain` and `max_errors`.
 
 A published row stands for one record that differs from `base` in at most `max_errors` of the items in `uncertain`, and in
 no other: these are its possible worlds.
@@ -47,8 +47,8 @@ class Answer(NamedTuple):
 
 def count(release: DataFrame, present: Sequence[Item] = (), absent: Sequence[Item] = ()) -> Answer:
     """Estimate how many records have all items of `present` and none of `absent`; see `counts`."""
-    found = counts(release, [Query(present, absent)]).iloc[0]
-    return Answer(float(found["estimate"]), int(found["lower"]), int(found["upper"]))
+    row = counts(release, [Query(present, absent)]).iloc[0]
+    return Answer(float(row["estimate"]), int(row["lower"]), int(row["upper"]))
 
 
 def counts(release: DataFrame, queries: Sequence[Query]) -> pd.DataFrame:
@@ -56,14 +56,14 @@ def counts(release: DataFrame, queries: Sequence[Query]) -> pd.DataFrame:
 
     lower: rows that match in all their possible worlds; upper: in at least one; estimate: the sum over the rows of the
     share of their worlds that match.
-    Guarantee: the count on the records that the release was made of lies between lower and upper. For the assignment that
-    was drawn pairs every record with one row, of which it is a possible world, and uses every row once; a record counts
-    at least where all worlds of its row match, and only where one of them does. The sensitive value of a row is that of
-    the same record, so this also holds for the rows with some sensitive value, on either side. Records that were left out
-    of the release (nulls suppressed) are not counted. The bounds are attained when rows are taken one by one, not
-    necessarily by worlds that fit together. The estimate is no promise: it takes the worlds of a row for alike likely.
-    Cost: one scan; rows × items of the queries in Arrow tasks; numbers of worlds are exact whole numbers, whatever their
-    size, so the estimate is right to the last digits for thousands of uncertain items.
+    Guarantee: the count on the records behind the release lies between lower and upper. Reason: the drawn assignment pairs
+    every record with one row and uses every row once, and the record is a possible world of its row. So a record matches
+    if all worlds of its row do, and only if at least one does. The sensitive value of a row belongs to the same record, so
+    this also holds among the rows with a given sensitive value. Records left out of the release (nulls suppressed) are not
+    counted. Each row attains its bounds; all rows together may not. The estimate is no promise: it assumes that the worlds
+    of a row are equally likely.
+    Cost: one scan; rows × items of the queries in Arrow tasks; numbers of worlds are exact integers of any
+    size, so the estimate is accurate to the last digits for thousands of uncertain items.
     """
     require_columns(release, [BASE, UNCERTAIN, MAX_ERRORS])
     for query in queries:
@@ -72,13 +72,13 @@ def counts(release: DataFrame, queries: Sequence[Query]) -> pd.DataFrame:
     answered = release.select(BASE, UNCERTAIN, MAX_ERRORS).mapInArrow(_answered(queries), _SCHEMA)
     sums = [F.sum(name).alias(name) for name in Answer._fields]
     table = collect_small(answered.groupBy(_QUERY).agg(*sums), len(queries), "Queries").to_pandas()
-    found = table.set_index(_QUERY).reindex(range(len(queries)), fill_value=0)
+    answers = table.set_index(_QUERY).reindex(range(len(queries)), fill_value=0)
     asked = {name: [list(getattr(query, name)) for query in queries] for name in Query._fields}
     return pd.DataFrame(
         asked
         # rounded: sums of doubles depend on their order in the last digits
-        | {"estimate": [float(f"{value:.12g}") for value in found["estimate"]]}
-        | {name: found[name].astype("int64").to_numpy() for name in ("lower", "upper")}
+        | {"estimate": [float(f"{value:.12g}") for value in answers["estimate"]]}
+        | {name: answers[name].astype("int64").to_numpy() for name in ("lower", "upper")}
     )
 
 
@@ -92,11 +92,11 @@ def _answered(queries: Sequence[Query]) -> Callable[[Iterable[pa.RecordBatch]], 
         for rows in (piece for batch in batches for piece in pieces(batch, 2 * len(known))):
             release = _Rows.of(rows, known)
             for at, (has, lacks) in enumerate(zip(present, absent, strict=True)):
-                found = release.answer(np.unique(has), np.unique(lacks))
-                shares[at].append(found.estimate)
-                lower[at] += found.lower
-                upper[at] += found.upper
-        estimates = np.array([fsum(of) for of in shares])
+                counted = release.answer(np.unique(has), np.unique(lacks))
+                shares[at].append(counted.estimate)
+                lower[at] += counted.lower
+                upper[at] += counted.upper
+        estimates = np.array([fsum(query_shares) for query_shares in shares])
         numbers = np.arange(len(queries), dtype=np.int32)
         yield pa.RecordBatch.from_pydict({_QUERY: numbers, "estimate": estimates, "lower": lower, "upper": upper})
 
@@ -104,7 +104,7 @@ def _answered(queries: Sequence[Query]) -> Callable[[Iterable[pa.RecordBatch]], 
 
 
 class _Rows(NamedTuple):
-    """Published rows: which of the known items are in `base` and in `uncertain`, and how many of how many may be wrong.
+    """Published rows: which of the known items are in `base` and in `uncertain`, and how many may be wrong.
 
     kind: the number of a row's pair (items in `uncertain`, most errors) among the different ones.
     """

@@ -12,7 +12,9 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, SLOT, UNCERTAIN, quoted
 from anon_spark.errors import ConfigurationError
+from anon_spark.families.recoding import Recoding
 from anon_spark.families.set_valued.block import Settings
+from anon_spark.families.set_valued.facts import FitTimes, Measured, Measures, SetValuedFit
 from anon_spark.families.set_valued.records import ITEMS, VALUE, Records, plain_items
 from anon_spark.families.set_valued.slots import (
     FLIPS,
@@ -24,7 +26,6 @@ from anon_spark.families.set_valued.slots import (
     edges_of,
 )
 from anon_spark.primitives.ordering import key_frame, shuffled
-from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 
@@ -49,7 +50,7 @@ class SetValuedRecoding(Recoding):
     workspace: Workspace = field(repr=False)
     key: str = field(repr=False)
     identity: tuple[int, int]  # rows of the fitted table, and the sum of their hashes
-    statistics: Mapping[str, Any] = field(default_factory=dict)
+    statistics: FitTimes
     warnings: Sequence[str] = ()
 
     family = "set_valued"
@@ -59,17 +60,12 @@ class SetValuedRecoding(Recoding):
         """The columns of a release, in order."""
         return [BASE, UNCERTAIN, MAX_ERRORS, *([self.sensitive] if self.sensitive is not None else [])]
 
-    @property
-    def search(self) -> Mapping[str, Any]:
-        """What the run log calls the search."""
-        return self.statistics
-
     def transform(self, df: DataFrame) -> DataFrame:
         """The release of the fitted table; another table is refused: records are recoded together, not one by one."""
         require_columns(df, [name for name in (self.items, self.sensitive) if name is not None])
         if identity_of(df, self.items, self.sensitive) != self.identity:
             raise ConfigurationError("This recoding is bound to the table it was fitted on. Fit the other table.")
-        order = sha256(f"order\n{self.key}".encode()).hexdigest()  # rows are seen in it: it must not lead to the draws
+        order = sha256(f"order\n{self.key}".encode()).hexdigest()  # the order is public, so it must not reveal the draws
         return self.staged(df, key_frame(df.sparkSession, order)).select(*map(quoted, self.published))
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
@@ -87,16 +83,16 @@ class SetValuedRecoding(Recoding):
         """Fresh assignments of the same graph, for simulated attacks: LINK, BLOCK, SLOT, DRAW."""
         return drawn_again(self.slots, self.settings, keys)
 
-    def measured(self) -> dict[str, Any]:
-        """ER expected over all assignments (that of the chosen one could tell which it is), and what the blocks are like.
+    def measured(self) -> Measured:
+        """ER expected over all assignments (ER of the chosen one could reveal it), and statistics of the blocks.
 
         Cost: two jobs over the slots.
         """
-        some = F.col(SIZE) > 0
-        share = F.when(some, F.col(FLIPS) / (F.col(SIZE) * F.size(SLOTS)))
-        found = self.slots.agg(
+        has_items = F.col(SIZE) > 0
+        share = F.when(has_items, F.col(FLIPS) / (F.col(SIZE) * F.size(SLOTS)))
+        totals = self.slots.agg(
             F.avg(share).alias("er"),
-            F.count_if(~some).alias("empty"),
+            F.count_if(~has_items).alias("empty"),
             F.countDistinct(BLOCK).alias("blocks"),
             F.sum(STEPS).alias("steps"),
             F.sum(F.size(SLOTS)).alias("edges"),
@@ -104,21 +100,25 @@ class SetValuedRecoding(Recoding):
             F.avg(MAX_ERRORS).alias("max_errors"),
         ).collect()[0]
         kinds = self.slots.where(F.col(SLOT) == 0).groupBy(KIND).count().collect()
-        return {"measures": found.asDict(), "orders": {row[0]: row[1] for row in sorted(kinds)}}
+        return Measured(Measures(**totals.asDict()), {row[0]: row[1] for row in sorted(kinds)})
 
-    def facts(self) -> dict[str, Any]:
+    def left_out(self) -> dict[str, int]:
+        """Rows without a list, where the policy for nulls drops them."""
+        return {"suppressed": 0, "dropped_nulls": self.records.dropped_nulls, "dropped_unseen": 0}
+
+    def facts(self) -> SetValuedFit:
         settings = self.settings
-        return {
-            "required_k": settings.degree,
-            "k": settings.k,
-            "l": settings.l,
-            "order": settings.order,
-            "graph": settings.graph,
-            "truth": settings.truth if settings.l is not None else None,
-            "records": self.records.rows,
-            "universe": len(self.records.universe),
-            "statistics": dict(self.statistics),
-        }
+        return SetValuedFit(
+            required_k=settings.degree,
+            k=settings.k,
+            l=settings.l,
+            order=settings.order,
+            graph=settings.graph,
+            truth=settings.truth if settings.l is not None else None,
+            records=self.records.rows,
+            universe=len(self.records.universe),
+            statistics=self.statistics,
+        )
 
     def close(self) -> None:
         """Remove the private files; frames that `transform` returned cannot be read any more."""
@@ -133,14 +133,12 @@ class SetValuedRecoding(Recoding):
         raise ConfigurationError("A recoding of item sets cannot be loaded: it is bound to the table it was fitted on.")
 
 
-RECODING = SetValuedRecoding
-
 
 def identity_of(df: DataFrame, items: str, sensitive: str | None) -> tuple[int, int]:
-    """By which a fitted table is recognised: its rows, and the sum of hashes of their content. Cost: one job."""
+    """Identity of a table: the number of its rows, and the sum of hashes of their content. Cost: one job."""
     content: list[Column] = [F.isnull(quoted(items)), F.sort_array(F.array_distinct(plain_items(items)))]
     if sensitive is not None:
         content += [F.isnull(quoted(sensitive)), F.col(quoted(sensitive))]
     hashed = F.xxhash64(*content).cast("decimal(20,0)")
-    found = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).collect()[0]
-    return int(found[0]), int(found[1])
+    totals = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).collect()[0]
+    return int(totals[0]), int(totals[1])

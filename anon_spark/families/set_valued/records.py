@@ -1,4 +1,4 @@
-"""From a table to records in Gray order: items as numbers, a rank for each record, segments and blocks."""
+"""Records of a table in Gray order: items as numbers, a rank for each record, segments and blocks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pyspark.sql import types as T
 from anon_spark.columns import BLOCK, KEY, LINK, PREFIX, quoted
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued.block import Settings
-from anon_spark.kernels import segments
+from anon_spark.families.set_valued.kernels import segments
+from anon_spark.families.set_valued.kernels.segments import block_starts, eligible_starts, segment_starts
+from anon_spark.families.set_valued.kernels.spacing import SHIFT, SPACED, largest_l
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.gray import gray_keys
-from anon_spark.kernels.segments import block_starts, eligible_starts, segment_starts
-from anon_spark.kernels.spacing import SHIFT, SPACED, largest_l
 from anon_spark.primitives.ranking import ranked
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tasks import as_expected, number_lists
@@ -36,7 +36,7 @@ CHUNK = PREFIX + "chunk"
 
 MOST_ITEMS = 1_000_000
 CHUNK_RECORDS = 2**20
-CHUNK_MAX = 2**23  # records of a chunk that must be larger because of its labels
+CHUNK_MAX = 2**23  # most records of a chunk that is enlarged because of its labels
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Records:
 def read_records(
     df: DataFrame, items: str, sensitive: str | None, nulls: str, key: DataFrame, workspace: Workspace
 ) -> Records:
-    """Check the table and put its records into Gray order; equal sets stand in an order that only the key gives.
+    """Check the table and put its records into Gray order; the key alone orders equal sets.
 
     Cost: one job for the checks, one for the distinct items, one global sort.
     """
@@ -73,7 +73,7 @@ def read_records(
 
 
 def refuse_labels(records: Records, settings: Settings) -> None:
-    """Raise where no order can keep l: too few rows, or a label on too many of them."""
+    """Raise if no order can keep l: too few rows, or a label on too many of them."""
     if records.rows < settings.degree:
         name = "k" if settings.k is not None else "l"
         raise DataError(
@@ -83,22 +83,27 @@ def refuse_labels(records: Records, settings: Settings) -> None:
     if settings.l is None:
         return
     most = records.frame.groupBy(LABEL).count().agg(F.max("count")).collect()[0][0]
-    if most * settings.spacing > records.rows:
-        factor = SPACED if settings.truth == "spaced" else SHIFT
-        possible = largest_l(np.array([most]), records.rows, factor)
-        advice = f"The largest l that is possible is {possible}." if possible > 1 else "No l above 1 is possible."
-        raise DataError(
-            f"l = {settings.l} allows a sensitive value on {records.rows // settings.spacing:,} rows at most, one is on "
-            f"{most:,}. {advice}",
-            rows=int(most),
-            largest_l=possible,
-        )
+    refuse_frequent_value(settings.l, settings.truth, int(most), records.rows)
+
+
+def refuse_frequent_value(l: int, truth: str, most: int, rows: int) -> None:  # noqa: E741 - the papers' name
+    """Refuse l where the most frequent sensitive value, on `most` of the rows, cannot be spread."""
+    spacing = 2 * l - 1 if truth == "spaced" else l
+    if most * spacing <= rows:
+        return
+    possible = largest_l(np.array([most]), rows, SPACED if truth == "spaced" else SHIFT)
+    advice = f"The largest l that is possible is {possible}." if possible > 1 else "No l above 1 is possible."
+    raise DataError(
+        f"l = {l} allows a sensitive value on {rows // spacing:,} rows at most, one is on {most:,}. {advice}",
+        rows=most,
+        largest_l=possible,
+    )
 
 
 def in_blocks(records: Records, settings: Settings, workspace: Workspace) -> DataFrame:
     """LINK, CODES, VALUE, LABEL with BLOCK and BEGINS. Cost: one shuffle; chunks of about 2^20 records in tasks.
 
-    A chunk is cut on its own: its borders are borders of segments and blocks.
+    Chunks are cut separately, so their borders are borders of segments and blocks.
     """
     chunks = max(1, round(records.rows / CHUNK_RECORDS))
     while True:
@@ -107,7 +112,7 @@ def in_blocks(records: Records, settings: Settings, workspace: Workspace) -> Dat
             return stored
         if chunks == 1 or 2 * records.rows > CHUNK_MAX * chunks:  # half as many chunks must still fit their tasks
             raise DataError("The sensitive values cannot be spread over the table. Lower l.", rows=records.rows)
-        chunks = (chunks + 1) // 2  # some chunk has too much of one label: larger ones
+        chunks = (chunks + 1) // 2  # some chunk has too many records of one label: make chunks larger
 
 
 def plain_items(name: str) -> Column:
@@ -116,19 +121,19 @@ def plain_items(name: str) -> Column:
 
 
 def _checked(df: DataFrame, items: str, nulls: str) -> tuple[int, int, int, int]:
-    """Rows that are kept, rows without a list, empty lists, lists with an item twice; refuses what is not a list of items."""
+    """Counts: kept rows, rows without a list, empty lists, lists with an item twice. Refuses other types than lists of items."""
     kind = df.schema[items].dataType
     if not (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.StringType)):
         raise ConfigurationError(f"columns.items {items} is {kind.simpleString()}: give a column of array<string>.")
     column = plain_items(items)
-    found = df.agg(
+    counts = df.agg(
         F.count_if(column.isNotNull()),
         F.count_if(column.isNull()),
         F.count_if(F.size(column) == 0),
         F.count_if(F.size(F.array_distinct(column)) < F.size(column)),
         F.count_if(F.exists(column, F.isnull)),
     ).collect()[0]
-    rows, without, empty, duplicates, holes = (int(value) for value in found)
+    rows, without, empty, duplicates, holes = (int(value) for value in counts)
     if without and nulls != "suppress":
         raise DataError(
             f"columns.items {items}: {without:,} rows have no list. An empty list is a record without items; to leave "
@@ -142,15 +147,15 @@ def _checked(df: DataFrame, items: str, nulls: str) -> tuple[int, int, int, int]
 
 def _universe(sets: DataFrame) -> list[str]:
     """All items in their order: numbers numerically, other names by code point."""
-    found = sets.select(F.explode(ITEMS).alias("item")).distinct()
-    names = [str(name) for name in collect_small(found, MOST_ITEMS, "Distinct items").column(0).to_pylist()]
+    distinct = sets.select(F.explode(ITEMS).alias("item")).distinct()
+    names = [str(name) for name in collect_small(distinct, MOST_ITEMS, "Distinct items").column(0).to_pylist()]
     if all(name.isascii() and name.isdigit() for name in names):
         return sorted(names, key=lambda name: (int(name), name))
     return sorted(names)
 
 
 def _coding(universe: Sequence[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Items to numbers, and the key by which item sets sort like Gray codes."""
+    """Task that replaces items by numbers and adds the key by which item sets sort like Gray codes."""
     known = pa.array(universe, pa.string())
     last = len(universe) + 1
 

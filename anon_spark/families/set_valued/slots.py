@@ -1,4 +1,4 @@
-"""Blocks in tasks: what is published of each slot, and the private graph behind it."""
+"""Blocks in tasks: the published fields of each slot, and the private graph behind them."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from anon_spark.columns import (
 )
 from anon_spark.errors import DataError, LimitExceeded
 from anon_spark.families.set_valued.block import Settings, arrange, draw
+from anon_spark.families.set_valued.kernels import graphs
+from anon_spark.families.set_valued.kernels.graphs import Graph
 from anon_spark.families.set_valued.records import BEGINS, CODES, LABEL, VALUE, Records
-from anon_spark.kernels import graphs
 from anon_spark.kernels.bitmaps import Words, items_of, sets_of
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.graphs import Graph
 from anon_spark.primitives.blocks import joined_blocks, numbers_in
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of, number_lists
 
-SLOTS = PREFIX + "slots"  # of the original at this rank: its slots, by round
+SLOTS = PREFIX + "slots"  # the slots of the original at this rank, by round
 TAKEN = PREFIX + "taken"  # the round that is published
 KIND = PREFIX + "kind"  # which order the block has
 SIZE = PREFIX + "size"  # items of the original
-FLIPS = PREFIX + "flips"  # in which it differs from the bases of its slots, added up
-STEPS = PREFIX + "steps"  # of the walk, on the first row of a block
-BLOCK_MAX = 100_000  # records of a block: its distances are all pairs
+FLIPS = PREFIX + "flips"  # items in which the original differs from the bases of its slots, summed
+STEPS = PREFIX + "steps"  # steps of the walks, on the first row of a block
+BLOCK_MAX = 100_000  # records of a block: all pairwise distances are computed
 
 
 def recode_blocks(
@@ -53,7 +53,7 @@ def recode_blocks(
     """One row per rank of each block: its original (LINK, SLOTS, TAKEN, PART) and its slot (SLOT and what is published).
 
     A block whose labels cannot be spaced is merged with a neighbour and tried again, up to BLOCK_MAX records; with
-    `truth: shift` the second time its records may be taken by their labels alone.
+    `truth: shift` the second attempt may order records by their labels alone.
     Cost: one shuffle, one task call per block.
     """
     while True:
@@ -72,7 +72,7 @@ def recode_blocks(
 
 
 def _refuse_large(blocked: DataFrame) -> None:
-    """A block is one task and quadratic: labels that need ever larger ones are refused instead. Cost: one job."""
+    """Refuse blocks that are too large: a block is one task with quadratic cost. Cost: one job."""
     largest = blocked.groupBy(BLOCK).count().agg(F.max("count")).collect()[0][0]
     if largest > BLOCK_MAX:
         raise LimitExceeded(
@@ -89,7 +89,7 @@ def edges_of(slots: DataFrame) -> DataFrame:
 
 
 def drawn_again(slots: DataFrame, settings: Settings, keys: Sequence[str]) -> DataFrame:
-    """Fresh assignments of the same graph, one per key: LINK, BLOCK, SLOT, DRAW. Never those that are published.
+    """Fresh assignments of the same graph, one per key: LINK, BLOCK, SLOT, DRAW. None of them is the published one.
 
     Cost: one shuffle; per key one walk in each block.
     """
@@ -100,8 +100,9 @@ def drawn_again(slots: DataFrame, settings: Settings, keys: Sequence[str]) -> Da
         graph = Graph(*lists_of(table, SLOTS), _array(table, PART, np.int32))
         links, parts = table.column(LINK), []
         for number, key in enumerate(keys):
-            own = draw(graph, settings, key, block, kind).slots
-            columns = [links, pa.array([block] * own.size), pa.array(own, pa.int32()), pa.array([number] * own.size, pa.int32())]
+            taken = draw(graph, settings, key, block, kind).slots
+            blocks, numbers = pa.array([block] * taken.size), pa.array([number] * taken.size, pa.int32())
+            columns = [links, blocks, pa.array(taken, pa.int32()), numbers]
             parts.append(pa.Table.from_arrays(columns, names=[LINK, BLOCK, SLOT, DRAW]))
         return pa.concat_tables(parts)
 
@@ -126,20 +127,20 @@ def _recode(records: Records, settings: Settings, key: str) -> Task:
             nothing = {name: [block if name == BLOCK else None] for name in schema.names}
             return pa.Table.from_pydict(nothing, to_arrow_schema(schema))
         graph, fields, ringed = arranged.graph, arranged.fields, arranged.sets
-        found = draw(graph, settings, key, block, arranged.kind)
-        by_round = np.lexsort((found.rounds, np.repeat(np.arange(graph.part.size), np.diff(graph.offsets))))
+        drawn = draw(graph, settings, key, block, arranged.kind)
+        by_round = np.lexsort((drawn.rounds, np.repeat(np.arange(graph.part.size), np.diff(graph.offsets))))
         flipped = graphs.flips_by_edge(ringed, graph, fields.base)
-        holder = np.empty(found.slots.size, dtype=np.int64)
-        holder[found.slots] = np.arange(found.slots.size)  # the original whose label a slot carries
+        holder = np.empty(drawn.slots.size, dtype=np.int64)
+        holder[drawn.slots] = np.arange(drawn.slots.size)  # the original whose label a slot carries
         steps = np.zeros(holder.size, dtype=np.int64)
-        steps[0] = found.steps
+        steps[0] = drawn.steps
         columns: dict[str, Any] = {
             LINK: table.column(LINK).take(arranged.order),
             BLOCK: np.full(holder.size, block, dtype=np.int64),
             SLOT: np.arange(holder.size, dtype=np.int32),
             PART: graph.part,
             SLOTS: number_lists(graph.offsets, graph.slots[by_round]),
-            TAKEN: found.chosen[graph.part].astype(np.int32),
+            TAKEN: drawn.chosen[graph.part].astype(np.int32),
             KIND: [arranged.kind] * holder.size,
             SIZE: np.diff(ringed.offsets).astype(np.int32),
             FLIPS: np.add.reduceat(flipped, graph.offsets[:-1]),

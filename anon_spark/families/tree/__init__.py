@@ -1,4 +1,4 @@
-"""k^(m,n)-anonymity of nested records: one cut through the hierarchies of all classes, and relations taken apart.
+"""k^(m,n)-anonymity of nested records: one cut through the hierarchies of all node types, and relations disassociated.
 
 Paper: O. Gkountouna, M. Terrovitis, "Anonymizing Collections of Tree-Structured Data" (ACS, GCS, OCS; RPD, ML²).
 
@@ -18,9 +18,3 @@ follow one another; cuts of a step, records and label sets are counted side by s
 Limits: what a structure-aware attacker reads from values that lost what was above them, whole chains, numbers and order of nodes,
 absence unless named: see TreeRecoding and the report.
 """
-
-from anon_spark.families.tree.anonymizer import TreeAnonymizer
-from anon_spark.families.tree.recoding import TreeRecoding
-from anon_spark.families.tree.rendering import as_json, as_xml
-
-__all__ = ["TreeAnonymizer", "TreeRecoding", "as_json", "as_xml"]

@@ -7,43 +7,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Literal
 
+from pydantic import Field
 from pyspark.sql import DataFrame
 
+from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.tree.counting import Evaluator
+from anon_spark.families.tree.facts import CutSearch
+from anon_spark.families.tree.job import TreeJob, TreePrivacySpec, TreeSpec
 from anon_spark.families.tree.recoding import Fitted, TreeRecoding
 from anon_spark.families.tree.records import Records, Roles, check_table, read_records, source_of
 from anon_spark.families.tree.search import Seen, searched
-from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, WIDTH, Cost, Mode, Search, Settings
+from anon_spark.families.tree.settings import Cost, Mode, Search, Settings
 from anon_spark.families.tree.tasks import counter_of
 from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable, refuse_ambiguous
-from anon_spark.model.parameters import require_numbers, require_words
 from anon_spark.model.progress import Progress
 from anon_spark.model.tree import Forest, TreeSchema
 from anon_spark.model.tree.forest import LevelCount
 from anon_spark.primitives.rounds import Workspace, fitted
 
-WORDS = {
-    "search": ("gcs", "beam", "acs", "ocs"),
-    "mode": ("batch", "sequential"),
-    "cost": ("rpd_a", "rpd"),
-    "level_count": ("class", "global"),
-    "nulls": ("value", "suppress"),
-    "on_unseen": ("error", "suppress"),
-}
-LEAST = {"k": 2, "m": 1, "n": 0, "l": 2, "g": 1, "width": 1, "queue_limit": 1, "max_cuts": 1, "max_labels": 1}
-OPTIONAL = ("l", "queue_limit", "max_cuts")
 NOTHING_LEFT = "Only the cut {*} was found: the release says nothing but how many records there are."
-UNPROTECTED = "Sensitive classes are published unprotected: there is no l."
+UNPROTECTED = "Sensitive node types are published unprotected: there is no l."
+
+
+class TreeOptions(TreeSpec):
+    """Options of an anonymizer: those of a job, and the order of FixStructure."""
+
+    mode: Mode = Field(default="batch", description="sequential: the printed FixStructure, for small tables.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeAnonymizer:
-    """k^(m,n)-anonymity of nested records, with l also diversity of sensitive classes.
+    """k^(m,n)-anonymity of nested records, with l also diversity of sensitive node types.
 
-    Parameters are those of the job file. `schema` names the classes with their fields, `hierarchies` holds one per class.
+    Parameters are those of the job file. `schema` names the node types with their fields, `hierarchies` holds one for each.
     With `person`, all rows of a person are one record. `negations` are values or groups whose absence may be known. `mode`
     sequential is the printed FixStructure, for small tables.
     Guarantee of what `fit` returns: see TreeRecoding. Cost: one shuffle of the unfolded values by record; then one job per
@@ -53,48 +52,45 @@ class TreeAnonymizer:
     k: int
     schema: TreeSchema
     hierarchies: Mapping[str, Hierarchy | Rule]
-    m: int = 3
-    n: int = 2
+    m: int = default(TreePrivacySpec, "m")
+    n: int = default(TreePrivacySpec, "n")
     l: int | None = None  # noqa: E741 - the literature's name
     keep: Sequence[str] = ()
     person: str | None = None
-    nulls: Literal["value", "suppress"] = "value"
-    on_unseen: Literal["error", "suppress"] = "error"
-    search: Search = SEARCH
-    g: int = 2
-    width: int = WIDTH
+    nulls: Literal["value", "suppress"] = default(TreeJob, "nulls")
+    on_unseen: Literal["error", "suppress"] = default(TreeJob, "on_unseen")
+    search: Search = default(TreeOptions, "search")
+    g: int = default(TreeOptions, "g")
+    width: int = default(TreeOptions, "width")
     queue_limit: int | None = None
     max_cuts: int | None = None
     max_seconds: float | None = None
-    negations: Sequence[str] = ()
-    cost: Cost = "rpd_a"
-    level_count: LevelCount = "class"
-    mode: Mode = "batch"
-    close_unseen: bool = True
-    max_labels: int = MAX_LABELS
-    allow_unprotected_sensitive: bool = False
+    negations: Sequence[str] = default(TreeOptions, "negations")
+    cost: Cost = default(TreeOptions, "cost")
+    level_count: LevelCount = default(TreeOptions, "level_count")
+    mode: Mode = default(TreeOptions, "mode")
+    close_unseen: bool = default(TreeOptions, "close_unseen")
+    max_labels: int = default(TreeOptions, "max_labels")
+    allow_unprotected_sensitive: bool = default(TreeOptions, "allow_unprotected_sensitive")
     key: str | None = field(default=None, repr=False)
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_words(self, WORDS)
-        require_numbers(self, LEAST, OPTIONAL)
-        if self.max_seconds is not None and self.max_seconds <= 0:
-            raise ConfigurationError("max_seconds must be above 0.")
-        missing = [one.name for one in self.schema if one.name not in self.hierarchies]
+        require_options(self, TreeJob, TreePrivacySpec, TreeOptions)
+        missing = [name for name in self.schema.names if name not in self.hierarchies]
         if missing:
             raise ConfigurationError(f"hierarchies: none is given for {', '.join(missing)}.")
         refuse_ambiguous({n: h for n, h in self.hierarchies.items() if isinstance(h, Hierarchy)})
         if self.l is not None and not self.schema.sensitive:
-            raise ConfigurationError("l needs a sensitive class: one whose values must not be inferred.")
+            raise ConfigurationError("l needs a sensitive node type: one whose values must not be inferred.")
         if self.schema.sensitive and self.l is None and not self.allow_unprotected_sensitive:
             raise ConfigurationError(
-                "A sensitive class without l would be published unprotected. Give l, or set allow_unprotected_sensitive."
+                "A sensitive node type without l would be published unprotected. Give l, or set allow_unprotected_sensitive."
             )
 
     def fit(self, df: DataFrame, workspace: Workspace | None = None) -> TreeRecoding:
-        """Find a cut and the relations to take apart.
+        """Find a cut and the relations to disassociate.
 
         The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
         program.
@@ -129,13 +125,7 @@ class TreeAnonymizer:
             cut=list(labels(seen.best.cut)),
             pairs=[(forest.published(upper), forest.published(lower)) for upper, lower in seen.best.pairs],
             negations=list(labels(negated)),
-            search={
-                **_statistics(seen, forest),
-                "counted": evaluator.counter.kind,
-                "rounds": evaluator.rounds,
-                "seconds": round(perf_counter() - read_at, 3),
-                "seconds_reading": round(read_at - started, 3),
-            },
+            statistics=_statistics(seen, evaluator, read_at - started, perf_counter() - read_at),
             nulls=self.nulls,
             on_unseen=self.on_unseen,
             warnings=self._warnings(records, seen, forest),
@@ -163,11 +153,11 @@ class TreeAnonymizer:
                 raise ConfigurationError("negations: no value or group is labelled so. Write them as the hierarchies do.")
             nodes.append(forest.number(label))
         if any(forest.is_sensitive[node] or node == forest.top for node in nodes):
-            raise ConfigurationError("negations: name values or groups of classes that are not sensitive.")
+            raise ConfigurationError("negations: name values or groups of node types that are not sensitive.")
         return tuple(dict.fromkeys(nodes))
 
     def _refuse_infeasible(self, records: Records) -> None:
-        """What no cut can help."""
+        """Raise DataError where no cut can keep the guarantee."""
         if records.count < self.k:
             raise DataError(
                 f"k is {self.k}, but there are {records.count:,} records. Lower k, or release more records together.",
@@ -183,35 +173,40 @@ class TreeAnonymizer:
                 )
 
     def _warnings(self, records: Records, seen: Seen, forest: Forest) -> list[str]:
-        said = []
+        messages = []
         if self.settings.relations < self.n:
-            said.append(f"n is {self.n}, but {self.m} values have at most {self.settings.relations} relations: that many count.")
+            most = self.settings.relations
+            messages.append(f"n is {self.n}, but {self.m} values have at most {most} relations: that many count.")
         if records.merged:
-            said.append(f"{records.merged:,} equal siblings were put together: how often a value occurs is not published.")
+            messages.append(f"{records.merged:,} equal siblings were put together: how often a value occurs is not published.")
         if seen.stopped_by is not None:
-            said.append(
+            messages.append(
                 f"The search was stopped by {seen.stopped_by} after {seen.evaluated:,} cuts: a better cut may exist. The "
                 "guarantee does not depend on it."
             )
         if seen.best is not None and seen.best.cut == forest.most_general:
-            said.append(NOTHING_LEFT)
+            messages.append(NOTHING_LEFT)
         if self.schema.sensitive and self.l is None:
-            said.append(UNPROTECTED)
-        return said
+            messages.append(UNPROTECTED)
+        return messages
 
 
-def _statistics(seen: Seen, forest: Forest) -> dict[str, Any]:
+def _statistics(seen: Seen, evaluator: Evaluator, seconds_reading: float, seconds: float) -> CutSearch:
     assert seen.best is not None
-    return {
-        "search": seen.settings.search,
-        "cost": seen.settings.cost,
-        "loss": float(f"{seen.best.cost:.12g}"),
-        "cuts": str(forest.cuts()),
-        "evaluated": seen.evaluated,
-        "passed_value_check": seen.passed,
-        "pops": seen.pops,
-        "stopped_by": seen.stopped_by,
-        "disassociations": len(seen.best.pairs),
-        "labels": len(seen.best.cut),
-        "trail": [[cuts, float(f"{loss:.6g}")] for cuts, loss in seen.trail],
-    }
+    return CutSearch(
+        search=seen.settings.search,
+        cost=seen.settings.cost,
+        loss=float(f"{seen.best.cost:.12g}"),
+        cuts=str(seen.forest.cuts()),
+        evaluated=seen.evaluated,
+        passed_value_check=seen.passed,
+        pops=seen.pops,
+        stopped_by=seen.stopped_by,
+        disassociations=len(seen.best.pairs),
+        labels=len(seen.best.cut),
+        trail=tuple((cuts, float(f"{loss:.6g}")) for cuts, loss in seen.trail),
+        counted=evaluator.counter.kind,
+        rounds=evaluator.rounds,
+        seconds=round(seconds, 3),
+        seconds_reading=round(seconds_reading, 3),
+    )

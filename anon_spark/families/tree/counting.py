@@ -1,7 +1,7 @@
 """Answers to the questions of an evaluation: supports of label sets and relations, and the loss, of recoded records.
 
-Few records are counted where the search runs; many lie in blocks that tasks read, one job for all questions of a round. Both
-use the same kernels, so both say the same.
+Few records are counted where the search runs. Many lie in blocks that tasks read, one job for all questions of a round. Both
+use the same kernels, so both give the same answers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.families.tree.kernels.counting import tally
+from anon_spark.families.tree.kernels.keys import Layout
+from anon_spark.families.tree.kernels.synopsis import record_rpd, rpd_a, synopsis
+from anon_spark.families.tree.kernels.trees import (
+    Trees,
+    containing,
+    disassociated_uses,
+    distinct,
+    projected,
+    selected,
+)
+from anon_spark.families.tree.kernels.violations import all_violations, first_violation, relation_supports
 from anon_spark.families.tree.settings import Settings
 from anon_spark.families.tree.structure import (
     Answer,
@@ -29,11 +41,6 @@ from anon_spark.families.tree.structure import (
     evaluation,
 )
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.synopsis import record_rpd, rpd_a, synopsis
-from anon_spark.kernels.tree_counting import tally
-from anon_spark.kernels.tree_keys import Layout
-from anon_spark.kernels.tree_violations import first_violation, found, relation_supports
-from anon_spark.kernels.trees import Trees, containing, disassociated_uses, distinct, projected, selected
 from anon_spark.model.tree import NONE, Cut, Forest
 
 SAMPLE = 2**12
@@ -49,7 +56,7 @@ class Slots:
     image: Codes
     nodes: Codes  # by slot, without negations
     slots: Codes  # by node
-    ranks: Codes  # of each slot's class; negations have none
+    ranks: Codes  # of each slot's node type; negations have none
     negated: Flags  # [negations, nodes]: labels at or below X
 
     @classmethod
@@ -64,7 +71,7 @@ class Slots:
             if below[nodes].any():  # strictly below a node of the cut a negation tells nothing
                 rows.append(below)
         negated = np.array(rows, dtype=np.bool_).reshape(-1, forest.size)
-        ranks: Codes = np.concatenate([forest.classes[nodes], np.full(len(rows), NONE)]).astype(np.int32)
+        ranks: Codes = np.concatenate([forest.ranks[nodes], np.full(len(rows), NONE)]).astype(np.int32)
         return cls(forest.image(cut), nodes, slots, ranks, negated)
 
     @property
@@ -89,7 +96,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Promise:
-    """What is counted for: the guarantee, and the sensitive values by node (1 … S, 0 for others)."""
+    """The guarantee that is counted for, and the sensitive values by node (1 … S, 0 for others)."""
 
     k: int
     l: int  # noqa: E741 - 0: none
@@ -98,7 +105,7 @@ class Promise:
 
 
 class Counter(Protocol):
-    """Something that answers questions about the records; kind: where."""
+    """Answers questions about the records; kind: where it counts them."""
 
     @property
     def kind(self) -> str: ...
@@ -122,7 +129,7 @@ class Evaluator:
         running: dict[int, Evaluation] = {
             at: evaluation(cut, self._still(known), self.settings) for at, (cut, known) in enumerate(cuts)
         }
-        questions = {at: next(one) for at, one in running.items()}
+        questions = {at: next(judging) for at, judging in running.items()}
         done: dict[int, Solution] = {}
         while questions:
             answers = self.counter.answers([self._asked(question) for question in questions.values()])
@@ -138,7 +145,7 @@ class Evaluator:
         return [done[at] for at in range(len(cuts))]
 
     def _still(self, known: Known | None) -> Known | None:
-        """What is known of a cut, but nothing where a negation begins to tell something: its records lack the fresh labels."""
+        """What is known of a cut. Nothing, where a negation begins to tell something: its records lack the fresh labels."""
         return None if known is None or known.fresh.intersection(self.negations) else known
 
     @cached_property
@@ -225,21 +232,24 @@ def answer_of(asked: Asked, tally_: Tally, promise: Promise) -> Answer:
     supports = np.zeros((slots.count, slots.count), dtype=np.int64)
     upper, lower, times = asked.supports
     supports[upper, lower] = supports[lower, upper] = times
-    own = relation_supports(layout, tally_.keys, tally_.counts)
+    counted = relation_supports(layout, tally_.keys, tally_.counts)
     if not times.size:
-        supports = own
+        supports = counted
     nodes = slots.nodes.tolist()
     if asked.after is not None:
         return _first(asked, layout, tally_, promise, supports, nodes)
-    seen = found(layout, tally_.keys, tally_.counts, promise.k, promise.l, promise.n, supports, slots.ranks)
-    above, below = np.nonzero(own)
+    violations = all_violations(
+        layout, tally_.keys, tally_.counts, promise.k, promise.l, promise.n, supports, slots.ranks
+    )
+    above, below = np.nonzero(counted)
     ordered = slots.ranks[above] < slots.ranks[below]
     return Answer(
-        values=seen.value_violations,
-        diversity=seen.diversity_violations,
-        sizes={size: [(nodes[a], nodes[b]) for a, b in pairs] for size, pairs in seen.relations.items()},
+        values=violations.value_violations,
+        diversity=violations.diversity_violations,
+        sizes={size: [(nodes[a], nodes[b]) for a, b in pairs] for size, pairs in violations.relations.items()},
         supports={
-            (nodes[a], nodes[b]): int(own[a, b]) for a, b in zip(above[ordered].tolist(), below[ordered].tolist(), strict=True)
+            (nodes[a], nodes[b]): int(counted[a, b])
+            for a, b in zip(above[ordered].tolist(), below[ordered].tolist(), strict=True)
         },
         used=tuple(tally_.used.tolist()),
     )
@@ -250,19 +260,20 @@ def _first(asked: Asked, layout: Layout, tally_: Tally, promise: Promise, suppor
     size, labels, relations, pairs = asked.after or Position(0, (), 0, ())
     position = (
         size,
-        tuple(int(slots[one]) for one in labels),
+        tuple(int(slots[node]) for node in labels),
         relations,
         tuple((int(slots[a]), int(slots[b])) for a, b in pairs),
     )
-    one = first_violation(
+    violation = first_violation(
         layout, tally_.keys, tally_.counts, promise.k, promise.l, promise.n, supports, asked.slots.ranks, position
     )
     used = tuple(tally_.used.tolist())
-    if one is None:
+    if violation is None:
         return Answer(0, 0, {}, {}, used)
-    named: tuple[Pair, ...] = tuple((nodes[a], nodes[b]) for a, b in one.relations)
-    at = Position(len(one.slots), tuple(nodes[slot] for slot in one.slots), len(named), named)
-    return Answer(0, 0, {}, {}, used, (at, (nodes[one.least[0]], nodes[one.least[1]])))
+    named: tuple[Pair, ...] = tuple((nodes[a], nodes[b]) for a, b in violation.relations)
+    at = Position(len(violation.slots), tuple(nodes[slot] for slot in violation.slots), len(named), named)
+    upper, lower = violation.least
+    return Answer(0, 0, {}, {}, used, (at, (nodes[upper], nodes[lower])))
 
 
 # --- few records -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Where the values of each class stand in a nested table, and the table unfolded to one row per innermost element."""
+"""Where the values of each node type stand in a nested table, and the table unfolded to one row per innermost element."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyspark.sql import types as T
 
 from anon_spark.columns import LINK, PREFIX, quoted
 from anon_spark.errors import ConfigurationError, did_you_mean
-from anon_spark.model.tree import TreeClass, TreeSchema
+from anon_spark.model.tree import NodeType, TreeSchema
 
 AT = PREFIX + "at_"  # + depth: an element of the array at that depth
 INDEX = PREFIX + "index_"  # + depth: its place, null where there is none
-PRESENT = PREFIX + "present_"  # + rank: whether the row has a node of that class
+PRESENT = PREFIX + "present_"  # + rank: whether the row has a node of that type
 
 Steps = tuple[str, ...]
 
@@ -31,36 +31,38 @@ class Place:
 
 
 def places_of(table: T.StructType, schema: TreeSchema) -> dict[str, Place]:
-    """Find every class in the type of a table. Raises ConfigurationError; reads nothing.
+    """Find every node type in the schema of a table. Raises ConfigurationError; reads nothing.
 
-    Guarantee: a class's arrays begin with those of its parent, so every value hangs below one value of the parent.
+    Guarantee: the arrays of a node type begin with those of its parent, so every value hangs below one value of the parent.
     """
-    places = {one.name: _place(table, one) for one in schema}
-    for one in schema:
-        above = () if one.parent is None else places[one.parent].arrays
-        if places[one.name].arrays[: len(above)] != above:
+    places = {node_type.name: _place(table, node_type) for node_type in schema}
+    for node_type in schema:
+        name, parent = node_type.name, node_type.parent
+        above = () if parent is None else places[parent].arrays
+        if places[name].arrays[: len(above)] != above:
             raise ConfigurationError(
-                f"columns.tree: class {one.name} is below {one.parent}, but its field {one.field} does not lie inside the array "
-                f"of {schema[str(one.parent)].field}. Exchange the classes, or put {one.name} elsewhere."
+                f"columns.tree: node type {name} is below {parent}, but its field {node_type.field} does not lie inside the "
+                f"array of {schema[str(parent)].field}. Exchange the node types, or put {name} elsewhere."
             )
     return places
 
 
-def _place(table: T.StructType, one: TreeClass) -> Place:
+def _place(table: T.StructType, node_type: NodeType) -> Place:
+    name, path = node_type.name, node_type.field
     arrays: list[Steps] = []
     since: list[str] = []
     kind: T.DataType = table
-    for depth, step in enumerate(one.steps):
+    for depth, step in enumerate(node_type.steps):
         if not isinstance(kind, T.StructType):
-            raise ConfigurationError(f"columns.tree.{one.name}: {one.field} goes through a {kind.simpleString()}; give fields.")
+            raise ConfigurationError(f"columns.tree.{name}: {path} goes through a {kind.simpleString()}; give fields.")
         if step not in kind.names:
-            rest = ".".join(one.steps[depth:])
-            if any("." in name and f"{rest}.".startswith(f"{name}.") for name in kind.names):
+            rest = ".".join(node_type.steps[depth:])
+            if any("." in inner and f"{rest}.".startswith(f"{inner}.") for inner in kind.names):
                 raise ConfigurationError(
-                    f"columns.tree.{one.name}: field {step} not found. A dot goes one field deeper: a column or field with a dot "
+                    f"columns.tree.{name}: field {step} not found. A dot goes one field deeper: a column or field with a dot "
                     "in its name cannot be given. Rename it, in a view for instance."
                 )
-            raise ConfigurationError(f"columns.tree.{one.name}: field {step} not found.{did_you_mean(step, kind.names)}")
+            raise ConfigurationError(f"columns.tree.{name}: field {step} not found.{did_you_mean(step, kind.names)}")
         kind = kind[step].dataType
         since.append(step)
         while isinstance(kind, T.ArrayType):
@@ -68,13 +70,13 @@ def _place(table: T.StructType, one: TreeClass) -> Place:
             since, kind = [], kind.elementType
     if isinstance(kind, (T.StructType, T.MapType, T.BinaryType, T.VariantType)):
         raise ConfigurationError(
-            f"columns.tree.{one.name}: {one.field} is {kind.simpleString()}; give a field of text, number, truth value or date."
+            f"columns.tree.{name}: {path} is {kind.simpleString()}; give a field of text, number, truth value or date."
         )
     return Place(tuple(arrays), tuple(since), kind)
 
 
 def unfolded(table: DataFrame, schema: TreeSchema, places: Mapping[str, Place]) -> DataFrame:
-    """LINK, a column per class and PRESENT + rank: every value stands in some row beside those above it.
+    """LINK, a column per node type and PRESENT + rank: every value stands in some row beside those above it.
 
     Arrays side by side are unfolded apart, not multiplied. Cost: no shuffle; as many rows as innermost elements.
     """
@@ -97,13 +99,13 @@ def _branch(
     for depth, steps in enumerate(arrays, start=1):
         frame = frame.select("*", F.posexplode_outer(_inside(depth - 1, steps)).alias(f"{INDEX}{depth}", f"{AT}{depth}"))
     values: list[Column] = []
-    for rank, one in enumerate(schema):
-        place = places[one.name]
+    for rank, name in enumerate(schema.names):
+        place = places[name]
         inside = place.arrays == arrays[: len(place.arrays)]
         depth = len(place.arrays)
         value = _inside(depth, place.value) if inside else F.lit(None)
         values += [
-            value.cast(place.kind).alias(one.name),
+            value.cast(place.kind).alias(name),
             (_present(depth, place) if inside else F.lit(False)).alias(f"{PRESENT}{rank}"),
         ]
     return frame.select(LINK, *values)
@@ -127,7 +129,7 @@ def _present(depth: int, place: Place) -> Column:
 
 
 def elements(places: Mapping[str, Place]) -> Column:
-    """How many values a row of the table holds over all classes, before equal siblings are merged."""
+    """How many values a row of the table holds over all node types, before equal siblings are merged."""
     return reduce(lambda total, place: total + _size(0, place.arrays, None), places.values(), F.lit(0).cast("bigint"))
 
 

@@ -1,4 +1,4 @@
-"""A cut and its disassociations applied to trees: the published paths, and nested values again where nothing was cut."""
+"""A cut and its disassociations applied to trees: the published paths, and nested values where nothing was disassociated."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
 from anon_spark.columns import LINK, quoted
+from anon_spark.families.tree.kernels.trees import Trees, disassociated, leaf_paths, projected
 from anon_spark.families.tree.records import LABELS, PARENTS, trees_in
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.trees import Trees, disassociated, leaf_paths, projected
 from anon_spark.model.tree import STAR, Cut, Forest, TreeSchema
 from anon_spark.primitives.tasks import in_batches
 
 PATHS, NESTED = "paths", "nested"
-NODE_TYPE = T.StructType([T.StructField("class", T.StringType()), T.StructField("value", T.StringType())])
-PATHS_TYPE = T.ArrayType(T.ArrayType(NODE_TYPE))
+NODE_STRUCT = T.StructType([T.StructField("class", T.StringType()), T.StructField("value", T.StringType())])
+PATHS_TYPE = T.ArrayType(T.ArrayType(NODE_STRUCT))
 
 
 @dataclass(frozen=True)
 class Recode:
-    """What is done to every tree: its labels to the cut, then the disassociations in their order."""
+    """Recodes trees: labels to the cut, then the disassociations in their order."""
 
     image: Codes
     top: int
@@ -44,28 +44,28 @@ class Recode:
 
 @dataclass(frozen=True)
 class Writing:
-    """Trees of node numbers as published values."""
+    """Writes trees of node numbers as published values."""
 
     schema: TreeSchema
-    classes: tuple[str, ...]  # by node
+    type_names: tuple[str, ...]  # by node
     values: tuple[str | None, ...]  # by node
-    ranks: Codes = field(repr=False)  # of a node's class
+    ranks: Codes = field(repr=False)  # of a node's type
 
     @classmethod
     def of(cls, forest: Forest) -> Writing:
         names = forest.schema.names
-        classes = tuple(STAR if rank < 0 else names[rank] for rank in forest.classes.tolist())
-        return cls(forest.schema, classes, forest.values, forest.classes)
+        type_names = tuple(STAR if rank < 0 else names[rank] for rank in forest.ranks.tolist())
+        return cls(forest.schema, type_names, forest.values, forest.ranks)
 
     def paths(self, trees: Trees) -> Any:
         """An Arrow array of lists of paths, one list per tree."""
         of_record, of_path, labels = leaf_paths(trees)
-        fields = [self._taken(self.classes, labels), self._taken(self.values, labels)]
+        fields = [self._taken(self.type_names, labels), self._taken(self.values, labels)]
         nodes = pa.StructArray.from_arrays(fields, ["class", "value"])
         return _listed(of_record, _listed(of_path, nodes))
 
     def nested(self, trees: Trees) -> Any:
-        """An Arrow array of structs: a list per class below the record, and so on down."""
+        """An Arrow array of structs: a list per node type below the record, and so on down."""
         record = np.repeat(np.arange(trees.records), trees.sizes)
         parents = np.where(trees.parents < 0, -1, trees.parents + trees.offsets[:-1][record])
         return self._below(None, trees, np.arange(trees.records), record, parents)
@@ -75,27 +75,27 @@ class Writing:
         arrays, names = [], []
         place = np.full(max(int(trees.labels.size), trees.records) + 1, -1, dtype=np.int64)
         place[owners] = np.arange(owners.size)
-        for one in self.schema.children(name):
-            nodes = np.flatnonzero(self.ranks[trees.labels] == self.schema.ranks[one.name])
+        for child in self.schema.children(name):
+            nodes = np.flatnonzero(self.ranks[trees.labels] == self.schema.ranks[child.name])
             above = place[record[nodes] if name is None else parents[nodes]]
             offsets = np.concatenate([[0], np.cumsum(np.bincount(above, minlength=owners.size))])
-            inner = self._below(one.name, trees, nodes, record, parents)
+            inner = self._below(child.name, trees, nodes, record, parents)
             value = self._taken(self.values, trees.labels[nodes])
             fields = [] if inner is None else list(inner.flatten())
             inner_names = [] if inner is None else [inner.type.field(at).name for at in range(inner.type.num_fields)]
             arrays.append(_listed(offsets, pa.StructArray.from_arrays([value, *fields], ["value", *inner_names])))
-            names.append(one.name)
+            names.append(child.name)
         return pa.StructArray.from_arrays(arrays, names) if arrays else None
 
     def nested_type(self, name: str | None = None) -> T.StructType:
-        """The type of `nested`, or of the fields below a class."""
+        """The type of `nested`, or of the fields below a node type."""
         return T.StructType(
             [
                 T.StructField(
-                    one.name,
-                    T.ArrayType(T.StructType([T.StructField("value", T.StringType()), *self.nested_type(one.name).fields])),
+                    child.name,
+                    T.ArrayType(T.StructType([T.StructField("value", T.StringType()), *self.nested_type(child.name).fields])),
                 )
-                for one in self.schema.children(name)
+                for child in self.schema.children(name)
             ]
         )
 
@@ -126,8 +126,8 @@ def published_rows(
         kinds = [to_arrow_type(field.dataType) for field in schema]
         for batch in batches:
             table = pa.Table.from_batches([batch])
-            found = recode(trees_in(table))
-            arrays = [writing.paths(found), *([writing.nested(found)] if nested else [])]
+            recoded = recode(trees_in(table))
+            arrays = [writing.paths(recoded), *([writing.nested(recoded)] if nested else [])]
             arrays += [table.column(name).combine_chunks() for name in others]
             cast = [array.cast(kind) for array, kind in zip(arrays, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(cast, names=schema.names)

@@ -1,4 +1,4 @@
-"""A cut with its disassociations as a value: what was chosen, and how it applies to this and other tables."""
+"""The recoding of the family `tree`: a cut with its disassociations, for the fitted table and for others."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import LINK, quoted
 from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.families.recoding import Recoding
+from anon_spark.families.tree.facts import CutSearch, NodeTypeCut, NodeTypePair, TreeFit
 from anon_spark.families.tree.publication import NESTED, PATHS, Recode, published_rows
 from anon_spark.families.tree.records import ROWS, Records, Roles, read_records, source_of
 from anon_spark.families.tree.settings import Settings
 from anon_spark.model.hierarchy import Hierarchy, Rule
-from anon_spark.model.tree import Cut, Forest, TreeClass, TreeSchema
+from anon_spark.model.tree import Cut, Forest, NodeType, TreeSchema
 from anon_spark.primitives.ordering import key_frame, shuffled
-from anon_spark.primitives.recoding import Recoding
 from anon_spark.primitives.rounds import Workspace
 
-Label = tuple[str, str | None]  # class, value: as published
+Label = tuple[str, str | None]  # node type, value: as published
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What is known of the fitted table while its run is open."""
+    """The fitted table, as long as its run is open."""
 
     source: DataFrame
     records: Records
@@ -37,21 +38,21 @@ class Fitted:
 
 @dataclass(frozen=True)
 class TreeRecoding(Recoding):
-    """Every value replaced by its group of one cut, some relations taken apart in all records.
+    """Every value replaced by its group of one cut, some relations disassociated in all records.
 
     Guarantee of an audited release (k^(m,n)): whoever knows up to m values of a record and up to n ancestor–descendant
     relations between them finds no record that fits, or at least k. With l: and no sensitive value is in more than 1 / l.
     Not covered: more values or relations than that; that a value is absent, unless the job names it; whole chains, order,
-    number or adjacency of nodes; an attacker who reads from the structure itself what was taken apart; sensitive classes
-    without l; kept columns an attacker knows; several releases put together. A second table must be audited by itself.
+    number or adjacency of nodes; an attacker who reads from the structure itself what was disassociated; sensitive node
+    types without l; kept columns an attacker knows; several releases put together. A second table must be audited by itself.
     """
 
     roles: Roles
     settings: Settings
     cut: Sequence[Label]
     pairs: Sequence[tuple[Label, Label]]  # in the order in which they are applied
+    statistics: CutSearch
     negations: Sequence[Label] = ()
-    search: Mapping[str, Any] = field(default_factory=dict)
     nulls: str = "value"
     on_unseen: str = "error"
     warnings: Sequence[str] = ()
@@ -127,29 +128,37 @@ class TreeRecoding(Recoding):
 
     def pairs_in(self, forest: Forest) -> list[tuple[int, int]]:
         """The disassociations in the forest of another table; a label that is not there has no relation to lose."""
-        found = [(forest.node_of(*upper), forest.node_of(*lower)) for upper, lower in self.pairs]
-        return [(upper, lower) for upper, lower in found if upper is not None and lower is not None]
+        pairs = [(forest.node_of(*upper), forest.node_of(*lower)) for upper, lower in self.pairs]
+        return [(upper, lower) for upper, lower in pairs if upper is not None and lower is not None]
 
-    def facts(self) -> dict[str, Any]:
-        records = self.fitted.records if self.fitted else None
-        return {
-            "required_k": self.settings.k,
-            "m": self.settings.m,
-            "n": self.settings.relations,
-            "l": self.settings.l,
-            "disassociated": self._pair_facts(),
-            "negations": len(self.negations),
-            "nested": self.has_nested,
-            "classes": self._class_facts(),
-            "search": dict(self.search),
-            **({"records": records.count, "nodes": records.nodes, "merged_siblings": records.merged} if records else {}),
-        }
+    def left_out(self) -> dict[str, int]:
+        """Rows that the policies for nulls and unseen values drop; none is suppressed."""
+        records = self.records
+        return {"suppressed": 0, "dropped_nulls": records.dropped_nulls, "dropped_unseen": records.dropped_unseen}
+
+    def facts(self) -> TreeFit:
+        """Facts of the fit. A recoding that was loaded does not know how many records and values there were."""
+        records = None if self.fitted is None else self.fitted.records
+        return TreeFit(
+            required_k=self.settings.k,
+            m=self.settings.m,
+            n=self.settings.relations,
+            l=self.settings.l,
+            disassociated=self._type_pairs(),
+            negations=len(self.negations),
+            nested=self.has_nested,
+            node_types=tuple(self._type_cut(rank, node_type) for rank, node_type in enumerate(self.roles.schema)),
+            search=self.statistics,
+            records=None if records is None else records.count,
+            nodes=None if records is None else records.nodes,
+            merged_siblings=None if records is None else records.merged,
+        )
 
     def content(self) -> dict[str, Any]:
-        """A hierarchy that a rule made is kept as the rule: its leaves and its first and last day were values of the table."""
+        """What is saved. A hierarchy that a rule made is saved as the rule: its leaves and limits were values of the table."""
         roles = self.roles
         return {
-            "schema": [asdict(one) for one in roles.schema],
+            "schema": [asdict(node_type) for node_type in roles.schema],
             "hierarchies": {name: hierarchy.to_dict() for name, hierarchy in roles.hierarchies.items()},
             "rules": [name for name, hierarchy in roles.hierarchies.items() if not isinstance(hierarchy, Hierarchy)],
             "keep": list(roles.keep),
@@ -158,7 +167,7 @@ class TreeRecoding(Recoding):
             "cut": [list(label) for label in self.cut],
             "pairs": [[list(upper), list(lower)] for upper, lower in self.pairs],
             "negations": [list(label) for label in self.negations],
-            "search": dict(self.search),
+            "search": {**vars(self.statistics), "trail": [list(step) for step in self.statistics.trail]},
             "nulls": self.nulls,
             "on_unseen": self.on_unseen,
             "warnings": list(self.warnings),
@@ -171,14 +180,15 @@ class TreeRecoding(Recoding):
             name: Rule.from_dict(saved) if name in rules else Hierarchy.from_dict(saved)
             for name, saved in content["hierarchies"].items()
         }
-        schema = TreeSchema(tuple(TreeClass(**one) for one in content["schema"]))
+        schema = TreeSchema(tuple(NodeType(**saved) for saved in content["schema"]))
         return cls(
             roles=Roles(schema, hierarchies, content["keep"], content["person"]),
             settings=Settings(**content["settings"]),
             cut=[_label(label) for label in content["cut"]],
             pairs=[(_label(upper), _label(lower)) for upper, lower in content["pairs"]],
             negations=[_label(label) for label in content["negations"]],
-            **{name: content[name] for name in ("search", "nulls", "on_unseen", "warnings")},
+            statistics=CutSearch(**{**content["search"], "trail": tuple(map(tuple, content["search"]["trail"]))}),
+            **{name: content[name] for name in ("nulls", "on_unseen", "warnings")},
         )
 
     def close(self) -> None:
@@ -198,32 +208,23 @@ class TreeRecoding(Recoding):
         rows = published_rows(records.frame, forest, recode, self.has_nested, self.roles.keep, linked)
         return rows.select(*map(quoted, self.published), *([LINK] if linked else []))
 
-    def _class_facts(self) -> list[dict[str, Any]]:
-        """Of each class: its values, and how many labels the cut has on each level; the top has none."""
-        facts = []
-        for rank, one in enumerate(self.roles.schema):
-            found: dict[str, Any] = {"class": one.name, "parent": one.parent, "sensitive": one.sensitive}
-            if self.fitted is not None:
-                forest = self.forest
-                own = [node for node in self.nodes if forest.classes[node] == rank]
-                levels = [int(forest.levels[node]) for node in own]
-                found |= {
-                    "values": int(forest.leaf_nodes[rank].size),
-                    "height": int(forest.tables[rank].shape[0]) - 1,
-                    "labels": [levels.count(level) for level in range(forest.tables[rank].shape[0])],
-                }
-            facts.append(found)
-        return facts
+    def _type_cut(self, rank: int, node_type: NodeType) -> NodeTypeCut:
+        """The values of a node type, and how many labels the cut has on each level; the top has none."""
+        name, parent, sensitive = node_type.name, node_type.parent, node_type.sensitive
+        if self.fitted is None:
+            return NodeTypeCut(name, parent, sensitive, values=None, height=None, labels=())
+        forest = self.forest
+        levels = [int(forest.levels[node]) for node in self.nodes if forest.ranks[node] == rank]
+        height = int(forest.tables[rank].shape[0]) - 1
+        labels = tuple(levels.count(level) for level in range(height + 1))
+        return NodeTypeCut(name, parent, sensitive, int(forest.leaf_nodes[rank].size), height, labels)
 
-    def _pair_facts(self) -> list[dict[str, Any]]:
-        """How many relations were taken apart between two classes; which ones is told by no report."""
+    def _type_pairs(self) -> tuple[NodeTypePair, ...]:
+        """How many relations were disassociated between two node types; no report says which ones."""
         counted = Counter((upper[0], lower[0]) for upper, lower in self.pairs)
-        return [{"upper": upper, "lower": lower, "pairs": times} for (upper, lower), times in sorted(counted.items())]
+        return tuple(NodeTypePair(upper, lower, times) for (upper, lower), times in sorted(counted.items()))
 
 
 def _label(saved: Sequence[Any]) -> Label:
     name, value = saved
     return str(name), value
-
-
-RECODING = TreeRecoding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from pyspark.sql import types as T
 from anon_spark.columns import LINK, PREFIX, quoted
 from anon_spark.errors import DataError
 from anon_spark.families.tree.fields import PRESENT, Place, elements, places_of, unfolded
+from anon_spark.families.tree.kernels.trees import Trees, canonical
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.trees import Trees, canonical
 from anon_spark.model.hierarchy import Hierarchy, Rule
-from anon_spark.model.tree import Forest, TreeClass, TreeSchema
+from anon_spark.model.tree import Forest, TreeSchema
 from anon_spark.primitives.classes.frequencies import refuse_unseen
 from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries, with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, collect_small
@@ -27,7 +27,7 @@ from anon_spark.primitives.tasks import BatchTask, lists_of, number_lists
 
 LABELS, PARENTS = PREFIX + "labels", PREFIX + "parents"  # a tree: numbers of its nodes, places of their parents
 ROWS = PREFIX + "rows"  # the rows of one person
-CHAINS = PREFIX + "chains"  # codes by class of each unfolded row of a record
+CHAINS = PREFIX + "chains"  # codes by rank of node type, of each unfolded row of a record
 CODE = PREFIX + "code_"
 STATE = PREFIX + "state"
 ABSENT, NULL, UNSEEN = -1, -2, -3
@@ -36,7 +36,7 @@ KEPT, DROPPED_NULL, DROPPED_UNSEEN, EMPTY = range(4)
 
 @dataclass(frozen=True)
 class Roles:
-    """The classes with their hierarchies, the columns that are kept, and the person whose rows are one record."""
+    """The node types with their hierarchies, the columns that are kept, and the person whose rows are one record."""
 
     schema: TreeSchema
     hierarchies: Mapping[str, Hierarchy | Rule]
@@ -46,16 +46,14 @@ class Roles:
     @property
     def named(self) -> list[str]:
         """The columns of the table that are read, without the person."""
-        return [*dict.fromkeys([*(one.steps[0] for one in self.schema), *self.keep])]
+        return [*dict.fromkeys([*(node_type.steps[0] for node_type in self.schema), *self.keep])]
 
     @property
     def inner_schema(self) -> TreeSchema:
-        """The classes as they stand in `source_of`'s frame: where persons are put together, inside an array of their rows."""
+        """The node types in `source_of`'s frame: where persons are put together, they are inside an array of their rows."""
         if self.person is None:
             return self.schema
-        return TreeSchema(
-            tuple(TreeClass(one.name, f"{ROWS}.{one.field}", one.parent, one.sensitive) for one in self.schema)
-        )
+        return TreeSchema(tuple(replace(node_type, field=f"{ROWS}.{node_type.field}") for node_type in self.schema))
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Records:
     forest: Forest
     count: int
     nodes: int
-    merged: int  # values that were equal siblings
+    merged: int | None  # values that were equal siblings; None: not counted, because records were dropped
     most_labels: int
     occurring: list[int]  # leaves that occur
     dropped_nulls: int
@@ -74,15 +72,15 @@ class Records:
 
     def often(self, l: int) -> int:  # noqa: E741 - the literature's name
         """How many sensitive values are in more than 1 / l of the records. Cost: one job."""
-        secret = F.array(*(F.lit(node) for node in self.occurring if self.forest.is_sensitive[node]))
-        each = self.frame.select(F.explode(F.array_distinct(F.array_intersect(LABELS, secret))).alias(LABELS))
-        return each.groupBy(LABELS).count().where(F.col("count") * l > self.count).count()
+        sensitive = F.array(*(F.lit(node) for node in self.occurring if self.forest.is_sensitive[node]))
+        values = self.frame.select(F.explode(F.array_distinct(F.array_intersect(LABELS, sensitive))).alias(LABELS))
+        return values.groupBy(LABELS).count().where(F.col("count") * l > self.count).count()
 
 
 def check_table(df: DataFrame, roles: Roles) -> None:
     """Refuse columns and fields that are not there or cannot be values. Cost: none, reads the schema."""
     dotted = [name for name in df.columns if "." in name]
-    unknown = [one.field for one in roles.schema if one.steps[0] not in df.columns]
+    unknown = [node_type.field for node_type in roles.schema if node_type.steps[0] not in df.columns]
     if any(f"{field}.".startswith(f"{name}.") for field in unknown for name in dotted):
         places_of(df.schema, roles.schema)  # says what a dot means, which a missing column does not
     require_columns(df, [*roles.named, *([roles.person] if roles.person else [])])
@@ -111,8 +109,11 @@ def source_of(df: DataFrame, roles: Roles, workspace: Workspace) -> DataFrame:
     return workspace.store(rows.withColumn(LINK, F.monotonically_increasing_id()), "source")
 
 
-def found_hierarchies(df: DataFrame, roles: Roles, nulls: str, on_unseen: str) -> list[Dictionary]:
-    """The distinct values of each class, looked up. Every row counts as a record of its own. Cost: two jobs at most."""
+def dictionaries_of(df: DataFrame, roles: Roles, nulls: str, on_unseen: str) -> list[Dictionary]:
+    """The distinct values of each node type, looked up in its hierarchy.
+
+    Every row counts as a record of its own. Cost: two jobs at most.
+    """
     linked = df.withColumn(LINK, F.monotonically_increasing_id())
     places = places_of(linked.schema, roles.schema)
     return _dictionaries(unfolded(linked, roles.schema, places), roles.schema, places, roles, nulls, on_unseen)[1]
@@ -122,14 +123,14 @@ def _dictionaries(
     flat: DataFrame, schema: TreeSchema, places: Mapping[str, Place], roles: Roles, nulls: str, on_unseen: str
 ) -> tuple[DataFrame, list[Dictionary]]:
     """The unfolded rows with keys instead of values, and the dictionaries of these."""
-    hierarchies = {one.name: roles.hierarchies[one.name] for one in schema}
-    present = {one.name: f"{PRESENT}{rank}" for rank, one in enumerate(schema)}
+    hierarchies = {name: roles.hierarchies[name] for name in schema.names}
+    present = {name: f"{PRESENT}{rank}" for rank, name in enumerate(schema.names)}
     keyed = with_keys(flat, hierarchies, [LINK, *present.values()])
     numbers = [name for name, place in places.items() if isinstance(place.kind, T.FractionalType)]
-    found = dictionaries(keyed, hierarchies, nulls, numbers, present=present, record=LINK)
+    entries = dictionaries(keyed, hierarchies, nulls, numbers, present=present, record=LINK)
     if on_unseen == "error":
-        refuse_unseen(found)
-    return keyed, found
+        refuse_unseen(entries)
+    return keyed, entries
 
 
 def read_records(source: DataFrame, roles: Roles, nulls: str, on_unseen: str, max_labels: int, workspace: Workspace) -> Records:
@@ -140,12 +141,12 @@ def read_records(source: DataFrame, roles: Roles, nulls: str, on_unseen: str, ma
     schema = roles.inner_schema
     places = places_of(source.schema, schema)
     # 1. values to leaves
-    keyed, found = _dictionaries(unfolded(source, schema, places), schema, places, roles, nulls, on_unseen)
-    codes = [f"{CODE}{rank}" for rank in range(len(found))]
-    coded = with_codes(keyed, found, [0] * len(found), codes)
-    forest = Forest.of(roles.schema, {entry.name: entry.hierarchy for entry in found})
+    keyed, entries = _dictionaries(unfolded(source, schema, places), schema, places, roles, nulls, on_unseen)
+    codes = [f"{CODE}{rank}" for rank in range(len(entries))]
+    coded = with_codes(keyed, entries, [0] * len(entries), codes)
+    forest = Forest.of(roles.schema, {entry.name: entry.hierarchy for entry in entries})
     # 2. one row per record: a list of chains of codes
-    chain = F.array(*(_code(one.name, codes[rank], f"{PRESENT}{rank}", nulls) for rank, one in enumerate(schema)))
+    chain = F.array(*(_code(name, codes[rank], f"{PRESENT}{rank}", nulls) for rank, name in enumerate(schema.names)))
     chains = coded.select(LINK, chain.alias(CHAINS)).groupBy(LINK).agg(F.collect_set(CHAINS).alias(CHAINS))
     built = chains.mapInArrow(_building(forest), f"{LINK} bigint, {LABELS} array<int>, {PARENTS} array<int>, {STATE} int")
     if roles.keep:
@@ -155,13 +156,14 @@ def read_records(source: DataFrame, roles: Roles, nulls: str, on_unseen: str, ma
     counted = _counted(trees, source, places, max_labels)
     _refuse(counted, max_labels)
     kept = trees.where(F.col(STATE) == KEPT).drop(STATE)
-    leaves = collect_small(kept.select(F.explode(LABELS).alias(LABELS)).distinct(), MOST_VALUES, "Distinct values of all classes")
+    occurring = kept.select(F.explode(LABELS).alias(LABELS)).distinct()
+    leaves = collect_small(occurring, MOST_VALUES, "Distinct values of all node types")
     return Records(
         frame=kept,
         forest=forest,
         count=counted["kept"],
         nodes=counted["nodes"] or 0,
-        merged=counted["values"] - counted["all_nodes"] if not counted["nulls"] + counted["unseen"] else 0,
+        merged=None if counted["nulls"] + counted["unseen"] else counted["values"] - counted["all_nodes"],
         most_labels=counted["labels"] or 0,
         occurring=np.sort(leaves.column(0).to_numpy()).tolist(),
         dropped_nulls=counted["nulls"],
@@ -187,7 +189,8 @@ def _code(name: str, code: str, present: str, nulls: str) -> Column:
 
 def _building(forest: Forest) -> BatchTask:
     above = np.array(
-        [-1 if one.parent is None else forest.schema.ranks[one.parent] for one in forest.schema], dtype=np.int64
+        [-1 if node_type.parent is None else forest.schema.ranks[node_type.parent] for node_type in forest.schema],
+        dtype=np.int64,
     )
     leaf_nodes = forest.leaf_nodes
 
@@ -211,8 +214,8 @@ def _building(forest: Forest) -> BatchTask:
         sizes = np.bincount(record, weights=is_there.sum(axis=1), minlength=batch.num_rows).astype(np.int64)
         starts: Ints = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         first = np.broadcast_to(starts[record][:, None], is_there.shape)[is_there]
-        found_parents = parents[is_there]
-        inside: Codes = np.where(found_parents < 0, -1, found_parents - first).astype(np.int32)
+        parent_places = parents[is_there]
+        inside: Codes = np.where(parent_places < 0, -1, parent_places - first).astype(np.int32)
         trees = canonical(Trees(starts, labels[is_there].astype(np.int32), inside))
         state[(np.diff(trees.offsets) == 0) & (state == KEPT)] = EMPTY
         return pa.RecordBatch.from_arrays(
@@ -228,16 +231,16 @@ def _building(forest: Forest) -> BatchTask:
     return build
 
 
-def _matrix(chains: Any, classes: int) -> tuple[Ints, Codes]:
+def _matrix(chains: Any, node_types: int) -> tuple[Ints, Codes]:
     """Offsets of the records into the chains, and the chains as a matrix."""
     offsets: Ints = np.asarray(chains.offsets).astype(np.int64)
     flat = chains.flatten().flatten()
-    return offsets - offsets[0], np.asarray(flat).astype(np.int32).reshape(-1, classes)
+    return offsets - offsets[0], np.asarray(flat).astype(np.int32).reshape(-1, node_types)
 
 
 def _counted(trees: DataFrame, source: DataFrame, places: Mapping[str, Place], max_labels: int) -> dict[str, Any]:
     kept, labels = F.col(STATE) == KEPT, F.size(F.array_distinct(LABELS))
-    found = trees.agg(
+    counts = trees.agg(
         F.count_if(kept).alias("kept"),
         F.count_if(F.col(STATE) == DROPPED_NULL).alias("nulls"),
         F.count_if(F.col(STATE) == DROPPED_UNSEEN).alias("unseen"),
@@ -248,13 +251,13 @@ def _counted(trees: DataFrame, source: DataFrame, places: Mapping[str, Place], m
         F.count_if(kept & (labels > max_labels)).alias("too_large"),
     ).collect()[0].asDict()
     values = source.agg(F.coalesce(F.sum(elements(places)), F.lit(0))).collect()[0][0]
-    return {**found, "values": values}
+    return {**counts, "values": values}
 
 
 def _refuse(counted: Mapping[str, Any], max_labels: int) -> None:
     if counted["empty"]:
         raise DataError(
-            f"{counted['empty']:,} records hold no value of any class. Leave them out of the input.", records=counted["empty"]
+            f"{counted['empty']:,} records hold no value of any node type. Leave them out of the input.", records=counted["empty"]
         )
     if not counted["kept"]:
         raise DataError("No record is left: every one has a null or an unseen value.", records=0)

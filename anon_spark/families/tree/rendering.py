@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-Node = Any  # a Row, or a mapping, with class and value
+Node = Any  # a Row or a mapping with the fields class and value
 
 
 def as_json(paths: Sequence[Sequence[Node]], indent: int | None = 2) -> str:
-    """The record as JSON: every node with its class, value and the nodes below it."""
+    """The record as JSON: every node with its type (`class`), value and the nodes below it."""
     return json.dumps(_below(paths, 0), indent=indent, ensure_ascii=False)
 
 
@@ -28,15 +28,15 @@ def _below(paths: Sequence[Sequence[Node]], depth: int) -> list[dict[str, Any]]:
     for path in paths:
         if len(path) > depth:
             grouped.setdefault((path[depth]["class"], path[depth]["value"]), []).append(path)
-    found = []
+    nodes = []
     for (name, value), inner in grouped.items():
         node: dict[str, Any] = {"class": name, "value": value}
         below = _below(inner, depth + 1)
-        found.append({**node, "below": below} if below else node)
-    return found
+        nodes.append({**node, "below": below} if below else node)
+    return nodes
 
 
 def _append(element: ElementTree.Element, nodes: Sequence[dict[str, Any]]) -> None:
     for node in nodes:
-        given = {"class": node["class"]} | ({} if node["value"] is None else {"value": node["value"]})
-        _append(ElementTree.SubElement(element, "node", given), node.get("below", []))
+        attributes = {"class": node["class"]} | ({} if node["value"] is None else {"value": node["value"]})
+        _append(ElementTree.SubElement(element, "node", attributes), node.get("below", []))

@@ -22,12 +22,12 @@ Judge = Callable[[Sequence[tuple[Cut, Known | None]]], list[Solution]]
 
 
 class BudgetSpent(Exception):
-    """The search may judge no more cuts; the best solution so far stands."""
+    """The search may judge no more cuts; the best solution so far is kept."""
 
 
 @dataclass
 class Seen:
-    """What a search counts and keeps: how many cuts it judged, and the best it may publish."""
+    """State of a search: how many cuts it judged, and the best that may be published."""
 
     forest: Forest
     settings: Settings
@@ -51,24 +51,24 @@ class Seen:
         if limit is not None and self.best is not None and perf_counter() - self.started > limit:
             self.stopped_by = "max_seconds"
             raise BudgetSpent
-        found = self.judge(wanted[:left])
-        self.evaluated += len(found)
-        self.passed += sum(one.fits for one in found)
-        for one in found:
-            if one.valid and (self.best is None or self.order(one) < self.order(self.best)):
-                self.best = one
-                self.trail.append((self.evaluated, one.cost))
+        solutions = self.judge(wanted[:left])
+        self.evaluated += len(solutions)
+        self.passed += sum(solution.fits for solution in solutions)
+        for solution in solutions:
+            if solution.valid and (self.best is None or self.order(solution) < self.order(self.best)):
+                self.best = solution
+                self.trail.append((self.evaluated, solution.cost))
         if self.progress is not None and self.best is not None:
-            told = f"cuts evaluated, best loss {self.best.cost:.6g}"
-            self.progress(self.evaluated, self.settings.max_cuts or 0, told)
-        if len(found) < len(wanted):
+            message = f"cuts evaluated, best loss {self.best.cost:.6g}"
+            self.progress(self.evaluated, self.settings.max_cuts or 0, message)
+        if len(solutions) < len(wanted):
             self.stopped_by = "max_cuts"
             raise BudgetSpent
-        return found
+        return solutions
 
-    def order(self, one: Solution) -> Order:
-        """By which solutions are compared."""
-        return (one.cost, *self.forest.key(one.cut))
+    def order(self, solution: Solution) -> Order:
+        """Solutions are compared by this: cost first, then the most general cut."""
+        return (solution.cost, *self.forest.key(solution.cut))
 
 
 def searched(

@@ -1,4 +1,4 @@
-"""ValueCheck and FixStructure of one cut, written as the paper does; the counting is asked for, not done here.
+"""ValueCheck and FixStructure of one cut, written as the paper does; the counting is done elsewhere.
 
 Each evaluation is a generator: it yields a question about the records under a cut and some disassociations, and goes on
 with the answer. So the cuts of one step of a search are evaluated side by side, with one Spark job per round for all.
@@ -86,7 +86,10 @@ Evaluation = Generator[Question | CostQuestion, Any, Solution]
 
 @dataclass(frozen=True)
 class Known:
-    """What the cut that was specialized says of the new one: its labels but `fresh` fit together, and maybe were clean."""
+    """What is known of a new cut from the cut it specializes: all labels but `fresh` fit together.
+
+    clean: that cut gave up no relation.
+    """
 
     fresh: frozenset[int]
     clean: bool

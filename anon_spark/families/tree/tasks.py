@@ -29,10 +29,9 @@ from anon_spark.families.tree.counting import (
     relevant,
     tallied,
 )
-from anon_spark.families.tree.records import LABELS, PARENTS, Records, trees_in
-from anon_spark.families.tree.structure import Answer
-from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.synopsis import (
+from anon_spark.families.tree.kernels.counting import merged
+from anon_spark.families.tree.kernels.keys import Layout
+from anon_spark.families.tree.kernels.synopsis import (
     Shares,
     Synopsis,
     depths_of,
@@ -42,9 +41,10 @@ from anon_spark.kernels.synopsis import (
     shares_of,
     synopsis,
 )
-from anon_spark.kernels.tree_counting import merged
-from anon_spark.kernels.tree_keys import Layout
-from anon_spark.kernels.trees import Trees, concatenated, packed, unpacked
+from anon_spark.families.tree.kernels.trees import Trees, concatenated, packed, unpacked
+from anon_spark.families.tree.records import LABELS, PARENTS, Records, trees_in
+from anon_spark.families.tree.structure import Answer
+from anon_spark.kernels.classes import Ints
 from anon_spark.primitives.rounds import Workspace, collect_small
 
 LOCAL_NODES = 2**21
@@ -63,7 +63,7 @@ JUDGED = f"{QUESTION} int, {FOUND} string"
 
 
 def counter_of(records: Records, promise: Promise, workspace: Workspace) -> Counter:
-    """Where few records are, here; else in tasks. Cost: one pass over the records, and a write of the blocks if many."""
+    """Counts few records here, many in tasks. Cost: one pass over the records, and a write of the blocks if many."""
     blocks = records.frame.select(LABELS, PARENTS).mapInArrow(_packing, f"{CONTENT} binary")
     if records.nodes <= LOCAL_NODES:
         table = collect_small(blocks, records.count, "Blocks of records")
@@ -89,8 +89,8 @@ class TaskCounter:
         for row in table.to_pylist():
             parts[row[QUESTION]].append(json.loads(row[FOUND]))
         return [
-            self._loss(one, found) if one.factors is not None else _answer(found, one)
-            for one, found in zip(asked, parts, strict=True)
+            self._loss(question, answered) if question.factors is not None else _answer(answered, question)
+            for question, answered in zip(asked, parts, strict=True)
         ]
 
     def _loss(self, asked: Asked, parts: Sequence[Mapping[str, Any]]) -> float:
@@ -129,7 +129,7 @@ def _until(parts: Iterable[Trees], nodes: int) -> Iterator[Trees]:
     waiting: list[Trees] = []
     for part in parts:
         waiting.append(part)
-        if sum(one.labels.size for one in waiting) >= nodes:
+        if sum(trees.labels.size for trees in waiting) >= nodes:
             yield concatenated(waiting)
             waiting = []
     if waiting:
@@ -140,55 +140,56 @@ def _counting(asked: Sequence[Asked], promise: Promise) -> Any:
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         blocks = (unpacked(block.as_py()) for batch in batches for block in batch.column(0))
         for trees in _until(blocks, TASK_NODES):
-            for question, one in enumerate(asked):
-                yield from counted(question, one, trees)
+            for number, question in enumerate(asked):
+                yield from counted(number, question, trees)
 
-    def counted(question: int, one: Asked, trees: Trees) -> Iterator[pa.RecordBatch]:
-        images, weights, used = recoded(relevant(trees, one), one)
-        if one.factors is not None:
-            if one.exact:
-                yield _row(question, USES, np.zeros(0, np.int64), record_rpd(images, one.factors) @ weights)
+    def counted(number: int, question: Asked, trees: Trees) -> Iterator[pa.RecordBatch]:
+        images, weights, used = recoded(relevant(trees, question), question)
+        if question.factors is not None:
+            if question.exact:
+                yield _row(number, USES, np.zeros(0, np.int64), record_rpd(images, question.factors) @ weights)
                 return
             for part, cut in _split(synopsis(images, weights)):
                 arrays = np.concatenate([cut.labels.astype(np.int64), cut.parents.astype(np.int64)])
-                yield _row(question, part, arrays, cut.counts)
+                yield _row(number, part, arrays, cut.counts)
             return
         if used.size:
-            yield _row(question, USES, np.zeros(0, np.int64), used)
-        keys, counts = tallied(images, weights, one, promise)
-        borders = np.searchsorted(keys, _borders(one, promise))
+            yield _row(number, USES, np.zeros(0, np.int64), used)
+        keys, counts = tallied(images, weights, question, promise)
+        borders = np.searchsorted(keys, _borders(question, promise))
         for part, (begin, end) in enumerate(zip([0, *borders], [*borders, keys.size], strict=True)):
             if end > begin:
-                yield _row(question, part, keys[begin:end], counts[begin:end])
+                yield _row(number, part, keys[begin:end], counts[begin:end])
 
     return count
 
 
 def _judging(asked: Sequence[Asked], promise: Promise) -> Any:
     def judge(table: pa.Table) -> pa.Table:
-        question, part = table.column(QUESTION)[0].as_py(), table.column(PART)[0].as_py()
-        one = asked[question]
+        number, part = table.column(QUESTION)[0].as_py(), table.column(PART)[0].as_py()
+        question = asked[number]
         keys = [np.frombuffer(value.as_py(), np.int64) for value in table.column(KEYS)]
-        if one.factors is not None and one.exact:
+        if question.factors is not None and question.exact:
             sums = [float(np.frombuffer(value.as_py(), np.float64)[0]) for value in table.column(COUNTS)]
-            found: dict[str, Any] = {"sums": sums}
+            answer: dict[str, Any] = {"sums": sums}
         else:
             counts = [np.frombuffer(value.as_py(), np.int64) for value in table.column(COUNTS)]
-            if one.factors is not None:
-                cuts = [Synopsis(*_halves(own), times.copy()) for own, times in zip(keys, counts, strict=True)]
-                shares = shares_of(merged_synopses(cuts), one.factors)
-                found = {"shares": [array.tolist() for array in shares]}
+            if question.factors is not None:
+                cuts = [Synopsis(*_halves(arrays), times.copy()) for arrays, times in zip(keys, counts, strict=True)]
+                shares = shares_of(merged_synopses(cuts), question.factors)
+                answer = {"shares": [array.tolist() for array in shares]}
             elif part == USES:
-                found = {"used": reduce(np.add, counts).tolist()}
+                answer = {"used": reduce(np.add, counts).tolist()}
             else:
                 whole = Tally(*merged(list(zip(keys, counts, strict=True))), np.zeros(0, np.int64))
-                found = _told(answer_of(one, whole, promise))
-        return pa.table({QUESTION: pa.array([question], pa.int32()), FOUND: [json.dumps(found)]})
+                answer = _plain(answer_of(question, whole, promise))
+        return pa.table({QUESTION: pa.array([number], pa.int32()), FOUND: [json.dumps(answer)]})
 
     return judge
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _plain(answer: Answer) -> dict[str, Any]:
+    """One part's answer as it travels to the driver."""
     return {
         "values": answer.values,
         "diversity": answer.diversity,
@@ -197,10 +198,10 @@ def _told(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _row(question: int, part: int, keys: Ints, counts: Any) -> pa.RecordBatch:
+def _row(number: int, part: int, keys: Ints, counts: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([question], pa.int32()),
+            pa.array([number], pa.int32()),
             pa.array([part], pa.int32()),
             pa.array([keys.tobytes()], pa.binary()),
             pa.array([np.asarray(counts).tobytes()], pa.binary()),

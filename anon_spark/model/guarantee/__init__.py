@@ -1,4 +1,4 @@
-"""What a release promises, as values: the parameters of a guarantee and, in plain words, how far it reaches."""
+"""Guarantees of a release: their parameters and, in plain words, what they cover."""
 
 from anon_spark.model.guarantee.item_sets import NonreciprocalAnonymity, NonreciprocalDiversity
 from anon_spark.model.guarantee.relational import DiverseAnonymity, KAnonymity, LDiversity

@@ -1,4 +1,4 @@
-"""What every guarantee refuses: numbers that protect nobody, columns named twice or not at all."""
+"""Checks of every guarantee: refuse numbers that protect nobody, and columns named twice or not at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anon_spark.errors import ConfigurationError
 
 
 def check_number(name: str, value: int, why: str, least: int = 2) -> None:
-    """Raise unless it is a whole number and not below the least one that protects somebody."""
+    """Raise unless the value is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigurationError(
             f"{name} must be a whole number, not {type(value).__name__}. Give {name} of at least {least}."
@@ -18,7 +18,7 @@ def check_number(name: str, value: int, why: str, least: int = 2) -> None:
 
 
 def checked_names(name: str, columns: Sequence[str], none: str) -> tuple[str, ...]:
-    """The columns, each once. none: what to say when there is not one."""
+    """The columns, each once. none: the message if there is no column."""
     if isinstance(columns, str):
         raise ConfigurationError(f"{name} must be a list of column names, not one text. Write {name}=[...].")
     names = tuple(columns)

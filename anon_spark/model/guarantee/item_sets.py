@@ -72,6 +72,11 @@ class NonreciprocalAnonymity:
             PRESENCE,
         )
 
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Its numbers by name, as a commit tells them."""
+        return {"k": self.k}
+
     def __str__(self) -> str:
         return f"nonreciprocal {self.k}-anonymity of {self.items}{_labelled(self.definition_only)}"
 
@@ -117,13 +122,18 @@ class NonreciprocalDiversity:
         shifted = " Here only l assignments of a ring are possible, and running it again under each finds the true one."
         return (
             _UNPROTECTED_ITEMS.format("l"),
-            "Minimality: the order depends on the sensitive values. Somebody who runs the method again under guessed values "
-            f"is outside the guarantee.{shifted if self.definition_only else ''}",
+            "Minimality: with l, the record order depends on sensitive values. An attacker who reruns the method on guesses is "
+            f"not covered.{shifted if self.definition_only else ''}",
             _KNOWN_LINKS.format("l"),
             "Similar values: l values that mean nearly the same count as l. Who can rule out values is left with fewer.",
             _SEVERAL_DRAWS,
             PRESENCE,
         )
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Its numbers by name, as a commit tells them."""
+        return {"l": self.l}
 
     def __str__(self) -> str:
         return (

@@ -50,6 +50,11 @@ class KAnonymity:
         """What a class counts."""
         return "rows" if self.person is None else "persons"
 
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Its numbers by name, as a commit tells them."""
+        return {"k": self.k}
+
     def __str__(self) -> str:
         return f"{self.k}-anonymity on {', '.join(self.columns)} (counting {self.unit})"
 
@@ -118,9 +123,14 @@ class DiverseAnonymity:
 
     @property
     def does_not_cover(self) -> tuple[str, ...]:
-        """What neither covers; attribute disclosure is what l-diversity is for, as far as it says itself."""
+        """What neither guarantee covers; attribute disclosure only as far as l-diversity states its limits."""
         others = tuple(text for text in self.anonymity.does_not_cover if not text.startswith("Attribute disclosure"))
         return (*self.diversity.does_not_cover, *others)
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Its numbers by name, as a commit tells them."""
+        return {"k": self.k, "l": self.diversity.l}
 
     def __str__(self) -> str:
         return f"{self.anonymity} and {self.diversity}"

@@ -70,6 +70,11 @@ class KKmAnonymity:
             PRESENCE,
         )
 
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Its numbers by name, as a commit tells them."""
+        return {"k": self.k, "m": self.m}
+
     def __str__(self) -> str:
         beside = " (sensitive items unprotected)" if self.unprotected else ""
         return f"({self.k},{self.k}^{self.m})-anonymity of {self.items} on {', '.join(self.columns)}{beside}"
@@ -97,8 +102,8 @@ class KLmDiversity:
         names = _checked_relation(k, m, columns, items)
         if sensitive == items or sensitive in names:
             raise ConfigurationError(f"Column {sensitive} cannot hold the sensitive items and have another role.")
-        given = {"k": k, "l": l, "m": m, "columns": names, "items": items, "sensitive": sensitive}
-        for name, value in given.items():
+        fields = {"k": k, "l": l, "m": m, "columns": names, "items": items, "sensitive": sensitive}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -122,6 +127,11 @@ class KLmDiversity:
             SEVERAL_RELEASES,
             PRESENCE,
         )
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Its numbers by name, as a commit tells them."""
+        return {"k": self.k, "m": self.m, "l": self.l}
 
     def __str__(self) -> str:
         return (

@@ -5,8 +5,8 @@ Every leaf is `height` levels below the one root '*' (shallow leaves repeat a la
 """
 
 from anon_spark.model.hierarchy.ambiguity import refuse_ambiguous
-from anon_spark.model.hierarchy.hierarchy import Hierarchy
-from anon_spark.model.hierarchy.rules import DateRule, MaskRule, Rule, as_rules, portable
+from anon_spark.model.hierarchy.hierarchy import DateRule, Hierarchy, MaskRule, Rule
+from anon_spark.model.hierarchy.rules import as_rules, portable
 from anon_spark.model.hierarchy.values import BinGrid, calendar_day, canonical_number
 
 __all__ = [

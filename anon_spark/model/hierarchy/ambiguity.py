@@ -1,4 +1,4 @@
-"""Labels that cannot be read where several levels stand side by side."""
+"""Ambiguous labels: those that mean different sets of values on two levels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from anon_spark.model.hierarchy.hierarchy import Hierarchy
 
 
 def refuse_ambiguous(hierarchies: Mapping[str, Hierarchy]) -> None:
-    """Labels of several levels stand side by side in a release: one that means two sets of values cannot be read."""
-    found = {name: hierarchy.ambiguous_labels() for name, hierarchy in hierarchies.items()}
+    """Refuse ambiguous labels, which cannot be read in a release that mixes levels."""
+    clashes = {name: hierarchy.ambiguous_labels() for name, hierarchy in hierarchies.items()}
     listed = [
-        f"{name}: {labels} on levels {low} and {high}" for name, pairs in found.items() for low, high, labels in pairs
+        f"{name}: {labels} on levels {low} and {high}" for name, pairs in clashes.items() for low, high, labels in pairs
     ]
     if listed:
         raise HierarchyError(

@@ -1,6 +1,6 @@
-"""What makes a table of labels a hierarchy, and the words for what does not.
+"""Checks that a table of labels is a hierarchy, and their messages.
 
-Messages give counts and line numbers, never a label: the labels of level 0 are values of people.
+Messages give counts and line numbers, never a label, because the labels of level 0 are values of records.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def ambiguous_labels(
 ) -> list[tuple[int, int, int]]:
     """(level a, level b, how many labels stand for different sets of leaves there), levels ascending.
 
-    Needs nested levels: then two nodes hold the same leaves iff one lies above the other and they count the same.
+    Needs nested levels: then two nodes have the same leaves iff one is above the other and both have equally many.
     """
     sizes = [np.bincount(codes[level], minlength=len(names)) for level, names in enumerate(labels)]
     leaf_in = []  # one leaf of each node
@@ -58,7 +58,7 @@ def ambiguous_labels(
         first[codes[level][::-1]] = np.arange(codes.shape[1])[::-1]
         leaf_in.append(first)
     seen: dict[str, list[tuple[int, int]]] = {}
-    found: dict[tuple[int, int], int] = {}
+    counts: dict[tuple[int, int], int] = {}
     for level, names in enumerate(labels):
         for code, name in enumerate(names):
             if name is None:
@@ -67,6 +67,6 @@ def ambiguous_labels(
             for low, low_code in earlier:
                 above = codes[level, leaf_in[low][low_code]] == code
                 if not (above and sizes[low][low_code] == sizes[level][code]):
-                    found[low, level] = found.get((low, level), 0) + 1
+                    counts[low, level] = counts.get((low, level), 0) + 1
             earlier.append((level, code))
-    return [(low, high, count) for (low, high), count in sorted(found.items())]
+    return [(low, high, count) for (low, high), count in sorted(counts.items())]

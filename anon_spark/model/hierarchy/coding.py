@@ -1,17 +1,18 @@
-"""From columns of labels to a hierarchy: integer codes per level in order of first appearance."""
+"""From columns of labels to a level table: integer codes per level in order of first appearance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from anon_spark.model.hierarchy.checks import check_nested
-from anon_spark.model.hierarchy.hierarchy import Codes, Counts, Hierarchy, Kind
-from anon_spark.model.hierarchy.rules import Rule
+from anon_spark.model.hierarchy.table import Codes, Counts, Kind, LevelTable
 
 ROOT = "*"
+Table = TypeVar("Table", bound=LevelTable)
 
 
 def encode(columns: Iterable[Sequence[str]], lines: Sequence[int] | None = None) -> tuple[Codes, list[list[str]]]:
@@ -35,9 +36,8 @@ def categorical(
     codes: Codes,
     labels: Sequence[Sequence[str]],
     leaves_below: Sequence[Counts] | None = None,
-    rule: Rule | None = None,
-) -> Hierarchy:
-    """A hierarchy whose loss counts leaves: (leaves below - 1) / (leaves of the domain - 1).
+) -> LevelTable:
+    """A level table whose loss counts leaves: (leaves below - 1) / (leaves of the domain - 1).
 
     leaves_below: the domain's, when the table lists only a part of it (masks); default: the leaves of the table.
     """
@@ -46,7 +46,7 @@ def categorical(
             np.bincount(codes[level], minlength=len(names)).astype(np.int64) for level, names in enumerate(labels)
         ]
     weights = tuple(count - 1 for count in leaves_below)
-    return Hierarchy(
+    return LevelTable(
         kind=kind,
         keys=tuple(keys),
         codes=codes,
@@ -54,30 +54,29 @@ def categorical(
         leaves_below=tuple(leaves_below),
         weights=weights,
         weight_total=int(weights[-1][0]),
-        rule=rule,
     )
 
 
-def add_null(hierarchy: Hierarchy) -> Hierarchy:
+def add_null(table: Table) -> Table:
     """A null leaf directly below the root: the last code on every level below it, label None.
 
     A categorical domain grows by one leaf; numeric weights keep their total, and null itself loses nothing.
     """
-    top = hierarchy.height
-    column = np.array([[hierarchy.cardinality(level)] for level in range(top)] + [[0]], dtype=np.int32)
+    top = table.height
+    column = np.array([[table.cardinality(level)] for level in range(top)] + [[0]], dtype=np.int32)
     one, zero, nan = np.ones(1, np.int64), np.zeros(1, np.int64), np.array([np.nan])
-    below = [*(np.append(counts, one) for counts in hierarchy.leaves_below[:top]), hierarchy.leaves_below[top] + 1]
-    root_weight = below[top] - 1 if hierarchy.bounds is None else hierarchy.weights[top]
+    below = [*(np.append(counts, one) for counts in table.leaves_below[:top]), table.leaves_below[top] + 1]
+    root_weight = below[top] - 1 if table.bounds is None else table.weights[top]
     bounds = None
-    if hierarchy.bounds is not None:
-        lower = ((np.append(low, nan), np.append(high, nan)) for low, high in hierarchy.bounds[:top])
-        bounds = (*lower, hierarchy.bounds[top])
+    if table.bounds is not None:
+        lower = ((np.append(low, nan), np.append(high, nan)) for low, high in table.bounds[:top])
+        bounds = (*lower, table.bounds[top])
     return replace(
-        hierarchy,
-        codes=np.concatenate([hierarchy.codes, column], axis=1),
-        labels=(*((*names, None) for names in hierarchy.labels[:top]), hierarchy.labels[top]),
+        table,
+        codes=np.concatenate([table.codes, column], axis=1),
+        labels=(*((*names, None) for names in table.labels[:top]), table.labels[top]),
         leaves_below=tuple(below),
-        weights=(*(np.append(weights, zero) for weights in hierarchy.weights[:top]), root_weight),
+        weights=(*(np.append(weights, zero) for weights in table.weights[:top]), root_weight),
         weight_total=int(root_weight[0]),
         bounds=bounds,
         has_null=True,

@@ -1,4 +1,4 @@
-"""Child–parent pairs as a hierarchy."""
+"""Child–parent pairs as a level table."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from anon_spark.errors import HierarchyError
 from anon_spark.model.hierarchy.checks import shortened
 from anon_spark.model.hierarchy.coding import ROOT
-from anon_spark.model.hierarchy.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.levels import Line, tabulate
+from anon_spark.model.hierarchy.table import LevelTable
 
 
-def from_edges(pairs: Iterable[Line]) -> Hierarchy:
-    """The hierarchy of numbered pairs (child, parent).
+def from_edges(pairs: Iterable[Line]) -> LevelTable:
+    """The level table of numbered pairs (child, parent).
 
-    Leaves are the names that are nobody's parent, in order of appearance. '*' lies on top of all roots; a root that
-    is named '*' is that top. Identical pairs count once. Refused, with counts and line numbers: an empty name, a name
+    Leaves are the names without children, in order of appearance. '*' lies above all roots; a root named '*' is that
+    top. Identical pairs count once. Refused, with counts and line numbers: an empty name, a name
     above itself, two parents, a cycle, a parent above '*'.
     """
     parent_of, line_of = _parents(pairs)
@@ -33,7 +33,7 @@ def from_edges(pairs: Iterable[Line]) -> Hierarchy:
 
 
 def _parents(pairs: Iterable[Line]) -> tuple[dict[str, str], dict[str, int]]:
-    """The one parent of each child, and the line that says so."""
+    """The parent of each child, and the line that names it."""
     parent_of: dict[str, str] = {}
     line_of: dict[str, int] = {}
     broken, loops, above_root, second = [], [], [], []

@@ -1,32 +1,35 @@
-"""The hierarchy of one attribute, a frozen value: codes, labels and integer weights per level."""
+"""The hierarchy of one attribute, a frozen value, and the rules by which one is built when its values are known.
+
+Each creates the other, so they are in one file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Self, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from anon_spark.errors import HierarchyError
 from anon_spark.model.hierarchy.checks import ambiguous_labels, shortened
-from anon_spark.model.hierarchy.rules import DateRule, MaskRule, Rule
-from anon_spark.model.hierarchy.values import BinGrid, calendar_day, is_number, number_key, text_key
-
-Kind = Literal["text", "number", "date", "bins"]
-Codes = npt.NDArray[np.int32]
-Counts = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Number = int | float | str | Decimal
+from anon_spark.model.hierarchy.coding import add_null
+from anon_spark.model.hierarchy.dates import Dates
+from anon_spark.model.hierarchy.edges import from_edges
+from anon_spark.model.hierarchy.intervals import Number, bins, whole_numbers
+from anon_spark.model.hierarchy.levels import from_levels, read_csv
+from anon_spark.model.hierarchy.mask import Mask
+from anon_spark.model.hierarchy.show import tree_html, tree_text
+from anon_spark.model.hierarchy.storage import from_dict, load, save, to_dict
+from anon_spark.model.hierarchy.table import LevelTable
+from anon_spark.model.hierarchy.values import calendar_day, is_number, number_key, text_key
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class Hierarchy(LevelTable):
     """Levels 0 (the values) to `height` (the one label '*'), every leaf on every level.
 
     Guarantee: nested (leaves that share a label share all labels above); `codes[0]` is 0, 1, 2, …, `codes[height]` is
@@ -35,40 +38,7 @@ class Hierarchy:
     calendar day, or in `bins`.
     """
 
-    kind: Kind
-    keys: tuple[str, ...]
-    codes: Codes
-    labels: tuple[tuple[str | None, ...], ...]
-    leaves_below: tuple[Counts, ...]
-    weights: tuple[Counts, ...]
-    weight_total: int
-    bounds: tuple[tuple[Floats, Floats], ...] | None = None
-    bins: BinGrid | None = None
-    has_null: bool = False
     rule: Rule | None = None
-
-    def __post_init__(self) -> None:
-        arrays: list[npt.NDArray[Any]] = [self.codes, *self.leaves_below, *self.weights]
-        for low, high in self.bounds or ():
-            arrays += [low, high]
-        for array in arrays:
-            array.setflags(write=False)
-
-    # -- shape ------------------------------------------------------------------------------------------------
-
-    @property
-    def height(self) -> int:
-        """H: how many levels lie above the leaves."""
-        return int(self.codes.shape[0]) - 1
-
-    @property
-    def leaf_count(self) -> int:
-        """Number of leaves, the null leaf included."""
-        return int(self.codes.shape[1])
-
-    def cardinality(self, level: int) -> int:
-        """How many labels a level has, null included."""
-        return len(self.labels[level])
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The level table: value, g1, …, '*' for each leaf, without the null leaf."""
@@ -96,8 +66,8 @@ class Hierarchy:
     def dictionary(self, numeric: bool) -> list[tuple[str, int]]:
         """Pairs (key, leaf code), without the null leaf.
 
-        numeric: keys are canonical numbers, leaves that are no numbers are left out, of several spellings of one number
-        the first leaf stands for all; spellings with different parents raise, because the number would be ambiguous.
+        numeric: keys are canonical numbers, and leaves that are no numbers are left out. Several spellings of one number share
+        the first leaf; spellings with different parents raise, because the number would be ambiguous.
         """
         return list((self._by_number if numeric else self._by_text).items())
 
@@ -109,13 +79,13 @@ class Hierarchy:
     def _by_number(self) -> dict[str, int]:
         if self.kind == "number":
             return self._by_text  # whole numbers are spelled canonically
-        found: dict[str, int] = {}
+        leaf_of_number: dict[str, int] = {}
         clashes = []
         for leaf, key in enumerate(self.keys):
             number = number_key(key)
             if number is None:
                 continue
-            first = found.setdefault(number, leaf)
+            first = leaf_of_number.setdefault(number, leaf)
             if first != leaf and not np.array_equal(self.codes[1:, first], self.codes[1:, leaf]):
                 clashes.append(leaf + 1)
         if clashes:
@@ -124,39 +94,31 @@ class Hierarchy:
                 f"{shortened(clashes)}). Give each number one path, or read the column as text.",
                 conflicts=len(clashes),
             )
-        return found
+        return leaf_of_number
 
     # -- nulls ------------------------------------------------------------------------------------------------
 
     def with_null(self) -> Hierarchy:
         """The same hierarchy with a null leaf directly below the root: the last code on every level below it.
 
-        A categorical domain grows by one leaf; numeric weights keep their total. Already there: returns itself.
+        A categorical domain grows by one leaf; numeric weights keep their total. Returns itself if it has one already.
         """
-        if self.has_null:
-            return self
-        from anon_spark.model.hierarchy.coding import add_null
+        return self if self.has_null else add_null(self)
 
-        return add_null(self)
-
-    # -- what is shown, kept and compared -----------------------------------------------------------------------
+    # -- display, storage and comparison -----------------------------------------------------------------------
 
     def ambiguous_labels(self) -> list[tuple[int, int, int]]:
         """(level a, level b, how many): labels that stand for different sets of leaves on two levels.
 
-        A label repeated for the same leaves is padding and not reported. Cost: one pass over all labels.
+        A label repeated for the same leaves is padding, which is not reported. Cost: one pass over all labels.
         """
         return ambiguous_labels(self.codes, self.labels)
 
     def tree(self, max_lines: int = 60) -> str:
         """The hierarchy as an indented tree with leaf counts, cut to about `max_lines` lines."""
-        from anon_spark.model.hierarchy.show import tree_text
-
         return tree_text(self, max_lines)
 
     def _repr_html_(self) -> str:
-        from anon_spark.model.hierarchy.show import tree_html
-
         return tree_html(self)
 
     def __repr__(self) -> str:
@@ -171,70 +133,56 @@ class Hierarchy:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values; `from_dict` gives back an equal hierarchy."""
-        from anon_spark.model.hierarchy.storage import to_dict
-
-        return to_dict(self)
+        return to_dict(self, None if self.rule is None else self.rule.to_dict())
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Hierarchy:
         """The hierarchy a `to_dict` came from, checked again; a fault raises HierarchyError."""
-        from anon_spark.model.hierarchy.storage import from_dict
-
-        return from_dict(content)
+        table, rule = from_dict(content)
+        return cls._of(table, None if rule is None else Rule.from_dict(rule))
 
     def save(self, path: str | Path) -> None:
         """Write as JSON."""
-        from anon_spark.model.hierarchy.storage import save
-
-        save(self, Path(path))
+        save(self.to_dict(), Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Hierarchy:
         """Read what `save` wrote."""
-        from anon_spark.model.hierarchy.storage import load
-
-        return load(Path(path))
+        return cls.from_dict(load(Path(path)))
 
     # -- builders -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _of(cls, table: LevelTable, rule: Rule | None = None) -> Hierarchy:
+        return cls(**vars(table), rule=rule)
 
     @classmethod
     def from_levels(cls, rows: Iterable[Sequence[str | None]]) -> Hierarchy:
         """A level table, one row per value: value, g1, …, '*'. Ragged rows are padded, faults name row numbers.
 
-        Guarantee: the longest rows keep the levels they were given.
+        Guarantee: the longest rows keep their levels.
         """
-        from anon_spark.model.hierarchy.levels import from_levels
-
-        return from_levels(enumerate(rows, start=1))
+        return cls._of(from_levels(enumerate(rows, start=1)))
 
     @classmethod
     def from_csv(cls, path: str | Path, sep: str = ";", header: bool = False) -> Hierarchy:
         """A level table in a CSV file, as ARX writes them; faults raise with line numbers."""
-        from anon_spark.model.hierarchy.levels import from_levels, read_csv
-
-        return from_levels(read_csv(Path(path), sep, header))
+        return cls._of(from_levels(read_csv(Path(path), sep, header)))
 
     @classmethod
     def from_edges(cls, pairs: Iterable[Sequence[str | None]]) -> Hierarchy:
         """Pairs (child, parent); several roots get '*' on top, unequal depths are padded."""
-        from anon_spark.model.hierarchy.edges import from_edges
-
-        return from_edges(enumerate(pairs, start=1))
+        return cls._of(from_edges(enumerate(pairs, start=1)))
 
     @classmethod
     def edges_csv(cls, path: str | Path, sep: str = ",", header: bool = False) -> Hierarchy:
         """Pairs child,parent in a CSV file."""
-        from anon_spark.model.hierarchy.edges import from_edges
-        from anon_spark.model.hierarchy.levels import read_csv
-
-        return from_edges(read_csv(Path(path), sep, header))
+        return cls._of(from_edges(read_csv(Path(path), sep, header)))
 
     @classmethod
     def intervals(cls, start: Number, stop: Number, widths: Sequence[Number], exact: bool = True) -> Hierarchy:
         """Numbers from start to stop. exact: whole numbers, then closed intervals; else half-open bins."""
-        from anon_spark.model.hierarchy.intervals import bins, whole_numbers
-
-        return whole_numbers(start, stop, widths) if exact else bins(start, stop, widths)
+        return cls._of((whole_numbers if exact else bins)(start, stop, widths))
 
     @overload
     @classmethod
@@ -274,3 +222,57 @@ class Hierarchy:
         """Days from start to stop, then coarser and coarser units; without a domain the rule, to be built later."""
         rule = DateRule(tuple(units), start, stop)
         return rule.build(()) if rule.complete else rule
+
+
+class Rule:
+    """How to build a hierarchy for values that are not known yet.
+
+    A built hierarchy carries the completed rule, which builds the same levels and weights for any later values.
+    """
+
+    @property
+    def complete(self) -> bool:
+        """Whether levels and weights are fixed, independent of the values."""
+        raise NotImplementedError
+
+    def fitted(self, values: Iterable[str]) -> Self:
+        """The rule, completed by these values if it is open."""
+        raise NotImplementedError
+
+    def table(self, values: Iterable[str]) -> LevelTable:
+        """The level table of these values under a complete rule."""
+        raise NotImplementedError
+
+    def build(self, values: Iterable[str]) -> Hierarchy:
+        """The hierarchy of these values; values that the rule cannot read are left out, so they are unseen."""
+        known = list(values)
+        rule = self.fitted(known)
+        return Hierarchy._of(rule.table(known), rule)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as plain JSON values."""
+        raise NotImplementedError
+
+    @staticmethod
+    def from_dict(content: dict[str, Any]) -> Rule:
+        """The rule a `to_dict` came from."""
+        fields = dict(content)
+        name = fields.pop("rule", None)
+        try:
+            if name == "mask":
+                return MaskRule(**fields)
+            if name == "date":
+                return DateRule(**fields)
+        except TypeError as fault:
+            raise HierarchyError(f"The stored {name} rule has missing or unknown fields.") from fault
+        raise HierarchyError("The stored rule is neither mask nor date. Written by a newer version?")
+
+
+@dataclass(frozen=True)
+class MaskRule(Mask, Rule):
+    """A mask as a rule: the length may be open until the values are known."""
+
+
+@dataclass(frozen=True)
+class DateRule(Dates, Rule):
+    """Dates as a rule: the domain may be open until the values are known."""

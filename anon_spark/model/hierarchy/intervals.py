@@ -12,14 +12,16 @@ import numpy as np
 
 from anon_spark.errors import HierarchyError
 from anon_spark.model.hierarchy.coding import ROOT
-from anon_spark.model.hierarchy.hierarchy import Counts, Floats, Hierarchy, Kind, Number
+from anon_spark.model.hierarchy.table import Counts, Floats, Kind, LevelTable
 from anon_spark.model.hierarchy.values import BinGrid, canonical_number, number_key
+
+Number = int | float | str | Decimal
 
 MAX_LEAVES = 1_000_000
 _INT64 = 2**63 - 1
 
 
-def whole_numbers(start: Number, stop: Number, widths: Sequence[Number]) -> Hierarchy:
+def whole_numbers(start: Number, stop: Number, widths: Sequence[Number]) -> LevelTable:
     """Leaves start, start + 1, …, stop; above them closed intervals '[17, 19]' anchored at start, clipped at stop.
 
     Losses are hi - lo over stop - start, so a leaf loses nothing.
@@ -41,7 +43,7 @@ def whole_numbers(start: Number, stop: Number, widths: Sequence[Number]) -> Hier
     return _build("number", low, high, steps, keys, leaves, 1, closed=True)
 
 
-def bins(start: Number, stop: Number, widths: Sequence[Number]) -> Hierarchy:
+def bins(start: Number, stop: Number, widths: Sequence[Number]) -> LevelTable:
     """Leaves are the bins '[33, 38)' of the first width, the last one closed at stop; wider bins above them.
 
     Losses are widths over stop - start, so even a leaf loses something. Decimals are exact.
@@ -66,7 +68,7 @@ def _build(
     leaves: int,
     unit: Fraction | int,
     closed: bool,
-) -> Hierarchy:
+) -> LevelTable:
     """One level of labels per width over `leaves` leaves of width `unit`, all arithmetic on scaled integers."""
     scale = lcm(low.denominator, high.denominator, *(step.denominator for step in steps))
     first, last = int(low * scale), int(high * scale)
@@ -109,7 +111,7 @@ def _build(
     if kind == "bins":
         begin, end, width_text = (_plain(int(number * scale), scale) for number in (low, high, steps[0]))
         grid = BinGrid(Decimal(begin), Decimal(end), Decimal(width_text), leaves)
-    return Hierarchy(
+    return LevelTable(
         kind=kind,
         keys=labels[0],
         codes=table,

@@ -1,4 +1,4 @@
-"""Level tables: one row per value, `value;g1;…;*`, as ARX writes them or as a table holds them."""
+"""Level tables with one row per value, `value;g1;…;*`, from ARX files or tables."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from anon_spark.errors import HierarchyError
 from anon_spark.model.hierarchy.checks import shortened
 from anon_spark.model.hierarchy.coding import ROOT, categorical, encode
-from anon_spark.model.hierarchy.hierarchy import Hierarchy
+from anon_spark.model.hierarchy.table import LevelTable
 
 Line = tuple[int, Sequence[str | None]]
 Path_ = tuple[str, ...]  # value, g1, …, top label; the root '*' left out
 
 
-def from_levels(rows: Iterable[Line]) -> Hierarchy:
-    """The hierarchy of numbered rows.
+def from_levels(rows: Iterable[Line]) -> LevelTable:
+    """The table of numbered rows.
 
     Identical rows count once. A root '*' is added unless every row ends with it (or with one and the same run of
     asterisks). Ragged rows are padded. Refused, with counts and line numbers: an empty table, an empty label, a value
@@ -36,8 +36,8 @@ def from_levels(rows: Iterable[Line]) -> Hierarchy:
     return tabulate(_without_root(trimmed))
 
 
-def tabulate(paths: Iterable[tuple[int, Path_]]) -> Hierarchy:
-    """The hierarchy of numbered paths (value first, root left out): deduplicated, padded, checked."""
+def tabulate(paths: Iterable[tuple[int, Path_]]) -> LevelTable:
+    """The table of numbered paths (value first, root left out): deduplicated, padded, checked."""
     first: dict[str, tuple[int, Path_]] = {}
     conflicts: list[int] = []
     values = set()
@@ -62,9 +62,9 @@ def tabulate(paths: Iterable[tuple[int, Path_]]) -> Hierarchy:
 def pad(paths: Sequence[Path_]) -> Sequence[Path_]:
     """Paths of equal length, by repeating labels.
 
-    A node sits on the level of its longest way down to a leaf; each leaf repeats its label until the next node of its
-    path begins. So a short branch repeats its top label up to the root, a short leaf in a deep branch repeats itself,
-    the longest rows stay as they are, and a label that meant one set of leaves still means that set only.
+    The level of a node is the length of its longest path down to a leaf; each leaf repeats its label up to the next node
+    of its path. So a short branch repeats its top label up to the root, and a short leaf in a deep branch repeats itself.
+    The longest rows stay unchanged, and a label that meant one set of leaves still means only that set.
     """
     longest = max(len(path) for path in paths)
     if all(len(path) == longest for path in paths):
@@ -74,7 +74,7 @@ def pad(paths: Sequence[Path_]) -> Sequence[Path_]:
         for step in range(1, len(path)):
             node = path[step:]
             level_of[node] = max(level_of.get(node, 0), step)
-    # a node also lies above all nodes below it, which other rows may have raised: settle from the deepest upwards
+    # a node must stay above its descendants, which other rows may have raised: fix levels from the deepest upwards
     for node in sorted(level_of, key=len, reverse=True):
         above = node[1:]
         if above:

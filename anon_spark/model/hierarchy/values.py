@@ -1,8 +1,8 @@
-"""How a source value becomes the key under which its leaf is found: the grammar of docs/values.md, in plain Python.
+"""Keys of source values, by which their leaves are found: the grammar of docs/values.md, in plain Python.
 
 33, 33.0, Decimal("33.00") and the texts "33", "33.0", "3.3e1" are one number; a timestamp is its calendar day; a
-truth value is the text 'true' or 'false'. What has no key is unseen: never guessed, never rounded. The audit implements
-the same grammar in Spark expressions of its own (audit/spelling.py): who changes one changes both, and the page.
+truth value is the text 'true' or 'false'. A value without key is unseen: never guessed, never rounded. The audit has its
+own implementation in Spark expressions (auditing/reading/spelling.py): change both together, and the page.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SPACE = r"[ \t\n\x0B\f\r]*"
 NUMBER = rf"{_SPACE}([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{{1,6}}))?{_SPACE}"  # with a digit before any e
 _SPELLED = re.compile(NUMBER)
 _DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ][0-9][ -~]*)?")
-MAX_DIGITS = 400  # more than any double needs written out; keeps '1e999999' from becoming a megabyte
+MAX_DIGITS = 400  # more than any double needs; keeps '1e999999' from becoming a megabyte
 BORDER_DIGITS = 18  # of a border of bins, before the point and after it
 
 
 def canonical_number(text: str) -> str | None:
-    """The one spelling of a number: '33.00', '+33', '3.3e1' are '33'; what is no finite number is None.
+    """The canonical spelling of a number: '33.00', '+33', '3.3e1' are '33'; None if it is no finite number.
 
     Guarantee: two texts have the same spelling iff they are the same number, exactly (no rounding to doubles).
     """

@@ -1,4 +1,4 @@
-"""All values of all classes with their hierarchies under one root: the nodes a cut is made of."""
+"""All values of all node types with their hierarchies under one root: the nodes a cut is made of."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ NONE = -1
 class Forest:
     """The nodes of all hierarchies, numbered in the code-point order of their labels, so that numbers compare as labels.
 
-    A class's hierarchy ends in the class root, labelled with the class's name, and `*` stands above all class roots.
-    Where labels of different classes are equal, every label but a class root's is written `class:value`; `values` holds
+    The hierarchy of a node type ends in its root, labelled with the type's name, and `*` stands above all these roots.
+    Where labels of different node types are equal, every label but a root's is written `type:value`; `values` holds
     what is published. Guarantee: labels are distinct; a padded label is one node on its lowest level.
     """
 
@@ -39,15 +39,15 @@ class Forest:
     hierarchies: Mapping[str, Hierarchy] = field(repr=False)
     labels: tuple[str, ...] = field(repr=False)
     values: tuple[str | None, ...] = field(repr=False)  # null: the null leaf
-    classes: Codes = field(repr=False)  # rank of a node's class, NONE for *
+    ranks: Codes = field(repr=False)  # rank of a node's type, NONE for *
     parents: Codes = field(repr=False)  # NONE for *
-    levels: Codes = field(repr=False)  # leaf 0, class root its own height, * the height of all
-    leaf_nodes: tuple[Codes, ...] = field(repr=False)  # by rank of class: leaf code → node
-    tables: tuple[npt.NDArray[np.int32], ...] = field(repr=False)  # by rank of class: [level, leaf code] → node
+    levels: Codes = field(repr=False)  # leaf 0, root of a node type its own height, * the height of all
+    leaf_nodes: tuple[Codes, ...] = field(repr=False)  # by rank: leaf code → node
+    tables: tuple[npt.NDArray[np.int32], ...] = field(repr=False)  # by rank: [level, leaf code] → node
 
     @classmethod
     def of(cls, schema: TreeSchema, hierarchies: Mapping[str, Hierarchy]) -> Forest:
-        """From one hierarchy per class. Raises HierarchyError for reserved or ambiguous labels."""
+        """From one hierarchy per node type. Raises HierarchyError for reserved or ambiguous labels."""
         refuse_ambiguous(hierarchies)
         return _numbered(schema, hierarchies)
 
@@ -58,16 +58,16 @@ class Forest:
     @cached_property
     def top(self) -> int:
         """Number of `*`."""
-        return int(np.flatnonzero(self.classes == NONE)[0])
+        return int(np.flatnonzero(self.ranks == NONE)[0])
 
     @property
     def height(self) -> int:
-        """h: 1 + the largest height of a class."""
+        """h: 1 + the largest height of a hierarchy."""
         return int(self.levels[self.top])
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """By node: the nodes right below it, ascending. Of `*` these are the class roots, also of sensitive classes."""
+        """By node: the nodes right below it, ascending. Of `*` these are the roots of all node types, sensitive or not."""
         below: list[list[int]] = [[] for _ in self.labels]
         for node, parent in enumerate(self.parents.tolist()):
             if parent != NONE:
@@ -76,21 +76,21 @@ class Forest:
 
     @cached_property
     def is_sensitive(self) -> npt.NDArray[np.bool_]:
-        """By node: whether its class is sensitive, so that its leaves are published as they are."""
-        secret = np.array([one.sensitive for one in self.schema], dtype=np.bool_)
-        return np.where(self.classes == NONE, False, secret[self.classes])
+        """By node: whether its type is sensitive, so that its leaves are published as they are."""
+        sensitive = np.array([node_type.sensitive for node_type in self.schema], dtype=np.bool_)
+        return np.where(self.ranks == NONE, False, sensitive[self.ranks])
 
     def number(self, label: str) -> int:
         """Number of the node with this label. Raises KeyError."""
         return self._numbers[label]
 
-    def node_of(self, class_name: str, value: str | None) -> int | None:
-        """The node that is published as this class and value; `*` is both for the top. None when there is none."""
-        return self._published.get((class_name, value))
+    def node_of(self, type_name: str, value: str | None) -> int | None:
+        """The node that is published as this node type and value; `*` is both for the top. None when there is none."""
+        return self._published.get((type_name, value))
 
     def published(self, node: int) -> tuple[str, str | None]:
-        """Class and value as they are published."""
-        rank = int(self.classes[node])
+        """Node type and value as they are published."""
+        rank = int(self.ranks[node])
         return (STAR if rank == NONE else self.schema.names[rank]), self.values[node]
 
     @cached_property
@@ -103,13 +103,13 @@ class Forest:
 
     def below(self, node: int) -> list[int]:
         """The node and all nodes below it."""
-        found = [node]
-        for one in found:
-            found += self.children[one]
-        return found
+        nodes = [node]
+        for inner in nodes:  # grows while it is walked
+            nodes += self.children[inner]
+        return nodes
 
     def at_level(self, level: int) -> Codes:
-        """By node: its ancestor on the level; a node above it stays, a class root stays on every level below the top."""
+        """By node: its ancestor on the level; a node above it stays, the root of a type stays on every level below the top."""
         if level >= self.height:
             return np.full(self.size, self.top, dtype=np.int32)
         image = np.arange(self.size, dtype=np.int32)
@@ -121,18 +121,18 @@ class Forest:
         return image
 
     def counts(self, mode: LevelCount = "class") -> Ints:
-        """By node u: |C(u)|, the labels on u's level in its class, or on that level in all classes; 1 for `*`."""
+        """By node u: |C(u)|, the labels on u's level of its type ("class"), or on that level of all types; 1 for `*`."""
         if mode == "global":
             on_level = np.bincount(self.levels)
-            found = on_level[self.levels].astype(np.int64)
+            counts = on_level[self.levels].astype(np.int64)
         else:
-            found = np.ones(self.size, dtype=np.int64)
+            counts = np.ones(self.size, dtype=np.int64)
             for rank, table in enumerate(self.tables):
                 sizes = np.array([len(np.unique(row)) for row in table], dtype=np.int64)
-                own = self.classes == rank
-                found[own] = sizes[self.levels[own]]
-        found[self.top] = 1
-        return found
+                of_type = self.ranks == rank
+                counts[of_type] = sizes[self.levels[of_type]]
+        counts[self.top] = 1
+        return counts
 
     # -- cuts ---------------------------------------------------------------------------------------------------
 
@@ -142,9 +142,9 @@ class Forest:
         return (self.top,)
 
     def specialized(self, cut: Cut, node: int) -> Cut:
-        """The cut with a node replaced by its children; those of `*` are the roots of classes that are not sensitive."""
+        """The cut with a node replaced by its children; those of `*` are the roots of node types that are not sensitive."""
         below = [child for child in self.children[node] if not self.is_sensitive[child]]
-        return tuple(sorted([*(one for one in cut if one != node), *below]))
+        return tuple(sorted([*(other for other in cut if other != node), *below]))
 
     def can_specialize(self, node: int) -> bool:
         return bool(self.children[node])
@@ -156,19 +156,19 @@ class Forest:
         """
         image = np.full(self.size, NONE, dtype=np.int32)
         for node in cut:
-            for one in self.below(node):
-                if not self.is_sensitive[one]:
-                    if image[one] != NONE:
+            for inner in self.below(node):
+                if not self.is_sensitive[inner]:
+                    if image[inner] != NONE:
                         raise ValueError("a value is below two nodes of the cut")
-                    image[one] = node
-        secret = np.flatnonzero(self.is_sensitive)
-        image[secret] = secret
+                    image[inner] = node
+        sensitive = np.flatnonzero(self.is_sensitive)
+        image[sensitive] = sensitive
         if any((image[leaves] == NONE).any() for leaves in self.leaf_nodes):
             raise ValueError("a value is below no node of the cut")
         return image
 
     def key(self, cut: Cut) -> tuple[int, Cut]:
-        """By which cuts of equal cost are ordered: the most general first, then by labels."""
+        """Order of cuts of equal cost: the most general first, then by labels."""
         return len(cut), cut
 
     def cuts(self) -> int:
@@ -188,18 +188,18 @@ class Forest:
 
 
 def _numbered(schema: TreeSchema, hierarchies: Mapping[str, Hierarchy]) -> Forest:
-    # 1. nodes of each class: a label on several levels for the same leaves is one node
-    raw: list[tuple[int, str | None, int]] = [(NONE, STAR, 0)]  # class, value, level; * is node 0 here
+    # 1. nodes of each type: a label on several levels for the same leaves is one node
+    raw: list[tuple[int, str | None, int]] = [(NONE, STAR, 0)]  # rank, value, level; * is node 0 here
     parents = [NONE]
     tables: list[npt.NDArray[np.int32]] = []
-    for rank, one in enumerate(schema):
-        hierarchy = hierarchies[one.name]
+    for rank, node_type in enumerate(schema):
+        hierarchy = hierarchies[node_type.name]
         table = np.zeros_like(hierarchy.codes)
         known: dict[tuple[str | None, int], int] = {}
         for level in range(hierarchy.height, -1, -1):
             for leaf, code in enumerate(hierarchy.codes[level].tolist()):
                 is_root = level == hierarchy.height
-                value = one.name if is_root else hierarchy.labels[level][code]
+                value = node_type.name if is_root else hierarchy.labels[level][code]
                 above = 0 if is_root else int(table[level + 1, leaf])
                 if not is_root and raw[above][1] == value and raw[above][0] == rank and not _is_root(raw, parents, above):
                     table[level, leaf] = above  # padding: the same label one level lower
@@ -211,8 +211,8 @@ def _numbered(schema: TreeSchema, hierarchies: Mapping[str, Hierarchy]) -> Fores
                     parents.append(above)
                 table[level, leaf] = number
         tables.append(table)
-    raw[0] = (NONE, STAR, 1 + max(hierarchies[one.name].height for one in schema))
-    # 2. labels, distinct over all classes
+    raw[0] = (NONE, STAR, 1 + max(hierarchies[name].height for name in schema.names))
+    # 2. labels, distinct over all node types
     roots = {number for number, parent in enumerate(parents) if parent == 0}
     labels = _labels(raw, roots, schema)
     # 3. numbers in the order of labels
@@ -244,13 +244,14 @@ def _labels(raw: Sequence[tuple[int, str | None, int]], roots: set[int], schema:
     for (rank, _, _), label in zip(raw[1:], plain[1:], strict=True):
         if label == STAR or label.startswith(NOT):
             raise HierarchyError(
-                f"Class {schema.names[rank]}: {STAR} and a leading {NOT} are reserved; rename the value or write it otherwise."
+                f"Node type {schema.names[rank]}: {STAR} and a leading {NOT} are reserved; rename the value or write it "
+                "otherwise."
             )
     names = schema.names
     for number, ((rank, value, _), _) in enumerate(zip(raw, plain, strict=True)):
         if number and number not in roots and value == names[rank]:
             raise HierarchyError(
-                f"Class {value}: one of its values is named as the class, which stands for all of them. Rename one."
+                f"Node type {value}: one of its values is named as the type, which stands for all of them. Rename one."
             )
     if len(set(plain)) == len(plain):
         return plain
@@ -261,7 +262,7 @@ def _labels(raw: Sequence[tuple[int, str | None, int]], roots: set[int], schema:
     twice = sum(times > 1 for times in Counter(written).values())
     if twice:
         raise HierarchyError(
-            f"{twice} labels stand for two values even when they are written class:value. Rename a class or its values.",
+            f"{twice} labels stand for two values even when they are written type:value. Rename a node type or its values.",
             ambiguous=twice,
         )
     return written

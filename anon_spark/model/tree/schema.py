@@ -1,4 +1,4 @@
-"""The classes of a nested record and how they hang together."""
+"""The node types of a nested record and how they hang together."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import cached_property
 from anon_spark.errors import ConfigurationError, did_you_mean
 
 STAR = "*"
-"""Label of the common root above all classes."""
+"""Label of the common root above all node types."""
 NOT = "¬"
-"""Before a label: the knowledge that nothing of it is there."""
+"""Prefix of a label: the record has nothing of it."""
 TAKEN = ("value", "class", "nested", "paths")
-"""Names inside a release that no class can have."""
+"""Names inside a release that no node type can have."""
 
 
 @dataclass(frozen=True)
-class TreeClass:
-    """One class of nodes: the field its values come from, and the class its nodes hang below (None: the record)."""
+class NodeType:
+    """One kind of value: the field its values come from, and the node type that its nodes hang below (None: the record)."""
 
     name: str
     field: str
@@ -31,55 +31,61 @@ class TreeClass:
         return tuple(self.field.split("."))
 
 
+TreeClass = NodeType
+"""The older name of NodeType."""
+
+
 @dataclass(frozen=True)
 class TreeSchema:
-    """The classes, parents before children; the rank of a class is its place, so ranks ascend along every path.
+    """The node types, parents before children. The rank of a node type is its place, so ranks ascend along every path.
 
-    Guarantee: names are distinct and not reserved, every parent is named before, at least one class is not sensitive.
+    Guarantee: names are distinct and not reserved, every parent is named before, at least one node type is not sensitive.
     """
 
-    classes: tuple[TreeClass, ...]
+    node_types: tuple[NodeType, ...]
 
     def __post_init__(self) -> None:
         seen: list[str] = []
-        for one in self.classes:
-            if one.name in seen:
-                raise ConfigurationError(f"columns.tree: class {one.name} is named twice; a class occurs once in a tree.")
-            if one.name == STAR or one.name.startswith(NOT):
-                raise ConfigurationError(f"columns.tree: {STAR} and a leading {NOT} are reserved; rename class {one.name}.")
-            if one.name.lower() in TAKEN:
-                raise ConfigurationError(f"columns.tree: {', '.join(TAKEN)} are reserved; rename class {one.name}.")
-            if one.parent is not None and one.parent not in seen:
-                hint = did_you_mean(one.parent, seen)
-                raise ConfigurationError(f"columns.tree.{one.name}: its parent {one.parent} is not named before it.{hint}")
-            seen.append(one.name)
-        if all(one.sensitive for one in self.classes):
-            raise ConfigurationError("columns.tree: every class is sensitive; at least one must not be.")
+        for node_type in self.node_types:
+            name, parent = node_type.name, node_type.parent
+            if name in seen:
+                raise ConfigurationError(f"columns.tree: node type {name} is named twice; it has one place in a tree.")
+            if name == STAR or name.startswith(NOT):
+                raise ConfigurationError(f"columns.tree: {STAR} and a leading {NOT} are reserved; rename node type {name}.")
+            if name.lower() in TAKEN:
+                raise ConfigurationError(f"columns.tree: {', '.join(TAKEN)} are reserved; rename node type {name}.")
+            if parent is not None and parent not in seen:
+                hint = did_you_mean(parent, seen)
+                raise ConfigurationError(f"columns.tree.{name}: its parent {parent} is not named before it.{hint}")
+            seen.append(name)
+        if all(node_type.sensitive for node_type in self.node_types):
+            raise ConfigurationError("columns.tree: every node type is sensitive; at least one must not be.")
 
-    def __iter__(self) -> Iterator[TreeClass]:
-        return iter(self.classes)
+    def __iter__(self) -> Iterator[NodeType]:
+        return iter(self.node_types)
 
-    def __getitem__(self, name: str) -> TreeClass:
-        return self.classes[self.ranks[name]]
+    def __getitem__(self, name: str) -> NodeType:
+        return self.node_types[self.ranks[name]]
 
     @cached_property
     def ranks(self) -> Mapping[str, int]:
-        """Rank of each class by name."""
-        return {one.name: rank for rank, one in enumerate(self.classes)}
+        """Rank of each node type by name."""
+        return {node_type.name: rank for rank, node_type in enumerate(self.node_types)}
 
     @property
     def names(self) -> list[str]:
-        return [one.name for one in self.classes]
+        return [node_type.name for node_type in self.node_types]
 
     @property
     def sensitive(self) -> list[str]:
-        return [one.name for one in self.classes if one.sensitive]
+        """Names of the sensitive node types."""
+        return [node_type.name for node_type in self.node_types if node_type.sensitive]
 
-    def chain(self, name: str) -> list[TreeClass]:
-        """The classes from the record down to this one."""
-        one = self[name]
-        return [*([] if one.parent is None else self.chain(one.parent)), one]
+    def chain(self, name: str) -> list[NodeType]:
+        """The node types from the record down to this one."""
+        node_type = self[name]
+        return [*([] if node_type.parent is None else self.chain(node_type.parent)), node_type]
 
-    def children(self, name: str | None) -> list[TreeClass]:
-        """The classes right below this one (None: below the record)."""
-        return [one for one in self.classes if one.parent == name]
+    def children(self, name: str | None) -> list[NodeType]:
+        """The node types right below this one (None: below the record)."""
+        return [node_type for node_type in self.node_types if node_type.parent == name]

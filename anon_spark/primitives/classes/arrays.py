@@ -1,4 +1,4 @@
-"""From the frequency frame to the arrays the kernels work on, when they are small enough to travel."""
+"""The frequency frame as arrays for the kernels, if they are small enough to be sent with tasks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from anon_spark.model.lattice import Node
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.rounds import collect_small
 
-TRAVEL_BYTES = 32 * 2**20  # what may stand in a task's closure, and so pass through the driver
+TRAVEL_BYTES = 32 * 2**20  # most bytes in a task's closure, which pass through the driver
 MOST_TUPLES = TRAVEL_BYTES // 8  # rows that `travel_bytes` can let pass: with class values each counts 8 bytes
 MOST_SETS = TRAVEL_BYTES // 4
 
 
 def ladder_of(hierarchies: Sequence[Hierarchy]) -> Ladder:
-    """The hierarchies as the arrays a task climbs."""
+    """The hierarchies as arrays for tasks."""
     return Ladder(
         tuple(hierarchy.codes for hierarchy in hierarchies), tuple(hierarchy.weights for hierarchy in hierarchies)
     )
@@ -39,7 +39,7 @@ def travel_bytes(tuples: int, ladder: Ladder, base: Node, class_values: int, mem
 
 
 def load_table(frame: DataFrame, sets: DataFrame | None, ladder: Ladder, base: Node, class_values: int) -> TupleTable:
-    """Collect a frequency frame whose size was checked before; what grew since is refused."""
+    """Collect a frequency frame whose size was checked; raises if it has grown since."""
     codes = code_columns(len(base))
     narrow = [F.col(code).cast(_narrow(ladder.cardinality(index, base[index]))) for index, code in enumerate(codes)]
     counts = [name for name in (CLASS, PERSONS) if name in frame.columns]
@@ -69,7 +69,7 @@ def _numbers(table: pa.Table, index: int) -> NDArray[np.int64]:
 
 
 def _distinct_tuples(matrix: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Distinct columns of a code matrix, and which of them each column is."""
+    """Distinct columns of a code matrix, and the index of each column among them."""
     distinct, inverse = np.unique(matrix, axis=1, return_inverse=True)
     return np.ascontiguousarray(distinct), inverse.reshape(-1)
 

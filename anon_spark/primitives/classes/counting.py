@@ -1,4 +1,4 @@
-"""Class counts of a batch of lattice nodes: in parallel tasks over travelling arrays, or by distributed aggregation."""
+"""Class counts of a batch of lattice nodes: the interface of counting, and counting over arrays sent with tasks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.columns import NODE, ROWS, TUPLES
+from anon_spark.columns import NODE, ROWS
 from anon_spark.engine import small_frame
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, evaluate_nodes, group
 from anon_spark.model.lattice import Node
 from anon_spark.model.node_stats import NodeStats
-from anon_spark.primitives.classes.arrays import TRAVEL_BYTES, ladder_of, load_table, travel_bytes
 from anon_spark.primitives.classes.frequencies import Frequencies, code_columns
-from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.rounds import collect_small
 
-DRIVER_WORK = 2**25  # nodes × tuples below which a batch is counted at once where it is: a job would cost more
+DRIVER_WORK = 2**25  # nodes × tuples below which the driver counts a batch: a job would cost more
 TASK_WORK = 2**24
 MOST_TASKS = 256
 
@@ -35,21 +34,6 @@ class Counting(Protocol):
         """Codes, on the node's levels, of the classes with at least k persons (or rows)."""
 
 
-def counting(frequencies: Frequencies, budget: int, workspace: Workspace, travel_limit: int = TRAVEL_BYTES) -> Counting:
-    """The way of counting that fits the size of the frequency table; results are the same."""
-    from anon_spark.primitives.classes.distributed import DistributedCounting
-
-    ladder = ladder_of(frequencies.hierarchies)
-    base = (0,) * len(frequencies.hierarchies)
-    members = 0
-    if frequencies.sets is not None:
-        members = int(frequencies.sets.agg(F.coalesce(F.sum(F.size(TUPLES)), F.lit(0))).first()[0])  # type: ignore[index]
-    if travel_bytes(frequencies.tuples, ladder, base, frequencies.class_values, members) <= travel_limit:
-        table = load_table(frequencies.frame, frequencies.sets, ladder, base, frequencies.class_values)
-        return ArrayCounting(frequencies.frame.sparkSession, table, ladder, budget)
-    return DistributedCounting(frequencies, ladder, budget, workspace, travel_limit)
-
-
 def marginals(frequencies: Frequencies) -> tuple[tuple[int, ...], ...]:
     """Per attribute and level, the loss weight of all rows. Cost: at most one job, one row per code on the driver."""
     return tuple(
@@ -62,7 +46,7 @@ def marginals(frequencies: Frequencies) -> tuple[tuple[int, ...], ...]:
 
 
 def _rows_by_leaf(frequencies: Frequencies) -> list[Ints]:
-    """Rows of each leaf of each attribute; the dictionaries know them, unless a policy dropped rows."""
+    """Rows of each leaf of each attribute, from the dictionaries unless a policy dropped rows."""
     if frequencies.dropped_nulls == frequencies.dropped_unseen == 0:
         return [dictionary.rows_by_leaf() for dictionary in frequencies.dictionaries]
     codes = code_columns(len(frequencies.hierarchies))
@@ -71,16 +55,16 @@ def _rows_by_leaf(frequencies: Frequencies) -> list[Ints]:
     leaves = sum(hierarchy.leaf_count for hierarchy in frequencies.hierarchies)
     counts = collect_small(by_code, leaves, "Values of all quasi-identifiers")
     attribute, code, rows = (np.asarray(counts.column(index).to_numpy()) for index in range(3))
-    found = []
+    by_attribute = []
     for position, hierarchy in enumerate(frequencies.hierarchies):
         by_leaf = np.zeros(hierarchy.leaf_count, dtype=np.int64)
         by_leaf[code[attribute == position]] = rows[attribute == position]
-        found.append(by_leaf)
-    return found
+        by_attribute.append(by_leaf)
+    return by_attribute
 
 
 class ArrayCounting:
-    """Counting over arrays in the closure of a task; a small batch does not even need a job."""
+    """Counting over arrays in the closure of a task; the driver counts a small batch without a job."""
 
     def __init__(self, spark: SparkSession, table: TupleTable, ladder: Ladder, budget: int) -> None:
         self._spark, self._table, self._ladder, self._budget = spark, table, ladder, budget
@@ -130,6 +114,6 @@ class ArrayCounting:
 
 
 def to_stats(nodes: Sequence[Node], rows: Ints) -> list[NodeStats]:
-    """Rows of the kernel as values."""
+    """The kernel's rows as NodeStats."""
     fixed = len(STATS)
     return [NodeStats.of(node, row[:fixed], row[fixed:]) for node, row in zip(nodes, rows.tolist(), strict=True)]

@@ -1,8 +1,8 @@
-"""Counting when the frequency table is too large to travel: distributed aggregation with roll-up.
+"""Counting by distributed aggregation with roll-up, for frequency tables too large to be sent with tasks.
 
 Nodes are evaluated from *anchors*: the table rolled up on its two widest attributes only. An anchor is aggregated
-once, from the smallest anchor below it, and stored; as soon as one is small enough to travel, its nodes are counted
-over arrays like any small table. Only nodes under large anchors are counted by shuffling.
+once, from the smallest anchor below it, and stored. If it is small enough to be sent with tasks, its nodes are counted over
+arrays. Only nodes of large anchors are counted by shuffling.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ANCHOR_ATTRIBUTES = 2
 
 @dataclass(frozen=True)
 class Anchor:
-    """A stored roll-up; `arrays` where it is small enough to travel."""
+    """A stored roll-up; `arrays` if it is small enough to be sent with tasks."""
 
     node: Node
     frame: DataFrame
@@ -62,17 +62,17 @@ class DistributedCounting:
         by_anchor: dict[Node, list[Node]] = defaultdict(list)
         for node in nodes:
             by_anchor[tuple(level if a in self._widest else 0 for a, level in enumerate(node))].append(node)
-        found: dict[Node, NodeStats] = {}
+        by_node: dict[Node, NodeStats] = {}
         for place in sorted(by_anchor):
             anchor, members = self._anchor(place), by_anchor[place]
             if anchor.arrays is not None:
-                found.update((stats.node, stats) for stats in anchor.arrays.evaluate(members))
+                by_node.update((stats.node, stats) for stats in anchor.arrays.evaluate(members))
                 continue
             share = max(1, SHUFFLED_ROWS // anchor.tuples)
             for first in range(0, len(members), share):
                 part = members[first : first + share]
-                found.update((stats.node, stats) for stats in self._by_shuffle(anchor, part))
-        return [found[node] for node in nodes]
+                by_node.update((stats.node, stats) for stats in self._by_shuffle(anchor, part))
+        return [by_node[node] for node in nodes]
 
     def large_classes(self, node: Node, k: int) -> DataFrame:
         anchor = self._anchors[(0,) * len(node)]
@@ -110,7 +110,7 @@ class DistributedCounting:
         by_size = classes.groupBy(NODE, PERSONS).agg(F.sum(ROWS).alias(ROWS))
         covered = by_size.withColumn("covered", F.sum(ROWS).over(up_to)).where(F.col("covered") > self._budget)
         k = covered.groupBy(NODE).agg(F.min(PERSONS).alias("k"))
-        # 2. what remains and what is lost at that k
+        # 2. retained and suppressed rows at that k
         judged = classes.join(F.broadcast(k), NODE)
         gone, stays = size < F.col("k"), size >= F.col("k")
         square = F.col(ROWS) * F.col(ROWS)
@@ -173,8 +173,8 @@ def _partial_classes(
             persons = batch.column(PERSONS).to_numpy().astype(np.int64) if PERSONS in columns else rows
             values = batch.column(CLASS).to_numpy() if CLASS in columns else np.zeros(len(rows), dtype=np.int32)
             for value in np.unique(values):
-                mine = values == value
-                table = TupleTable(base, np.ascontiguousarray(matrix[:, mine]), rows[mine], persons[mine])
+                same = values == value
+                table = TupleTable(base, np.ascontiguousarray(matrix[:, same]), rows[same], persons[same])
                 for index, node in enumerate(nodes):
                     grouping = group(table, ladder, node)
                     classes = _climb(ladder, base, node, table.codes[:, grouping.representatives])
@@ -219,7 +219,7 @@ def _climb(ladder: Ladder, base: Node, node: Node, matrix: Codes) -> list[Ints]:
 
 
 def _exploded(sets: DataFrame) -> DataFrame:
-    """One row per set and tuple; a set is known by the digest of its tuples."""
+    """One row per set and tuple; a set is identified by the digest of its tuples."""
     pairs = sets.select(F.md5(F.to_json(TUPLES)).alias(SET), MULTIPLICITY, F.explode(TUPLES).alias("tuple"))
     return pairs.select(SET, MULTIPLICITY, "tuple.*")
 

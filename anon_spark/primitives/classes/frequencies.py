@@ -1,4 +1,4 @@
-"""One distributed aggregation of the table to its distinct tuples; everything later works on these."""
+"""The frequency table: one distributed aggregation of the table to its distinct tuples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_CLASS_VALUES = 1_000
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Distinct tuples as leaf codes with their rows, and what the policies dropped.
+    """Distinct tuples as leaf codes with their rows, and counts of dropped rows.
 
     `frame` has the code columns, ROWS, PERSONS (persons with this tuple only) where persons are counted, and CLASS
     where a class column is. `sets` holds the persons with several tuples: arrays of tuples with their multiplicity.
@@ -70,13 +70,13 @@ def count_tuples(
         grouped_by.append(F.col(quoted(class_column)).cast("string").alias(CLASS))
     raw = workspace.store(keyed.groupBy(*grouped_by).agg(F.count(F.lit(1)).alias(ROWS)), "tuples")
 
-    found = dictionaries(raw, hierarchies, nulls, fractions(df, names), F.col(ROWS))
+    entries = dictionaries(raw, hierarchies, nulls, fractions(df, names), F.col(ROWS))
     if on_unseen == "error":
-        refuse_unseen(found)
+        refuse_unseen(entries)
 
-    coded = with_codes(raw, found, [0] * len(names), codes)
-    if all(dictionary.is_complete for dictionary in found):
-        rows, dropped_nulls, dropped_unseen = int(found[0].rows.sum()) + found[0].null_rows, 0, 0
+    coded = with_codes(raw, entries, [0] * len(names), codes)
+    if all(dictionary.is_complete for dictionary in entries):
+        rows, dropped_nulls, dropped_unseen = int(entries[0].rows.sum()) + entries[0].null_rows, 0, 0
     else:
         rows, dropped_nulls, dropped_unseen = _account(coded, names, codes, nulls)
     if rows == 0:
@@ -86,22 +86,22 @@ def count_tuples(
     if class_column is not None:
         kept, class_values = _with_class_codes(kept, class_column)
     columns = [*codes, *([CLASS] if class_column is not None else [])]
-    if all(dictionary.is_injective for dictionary in found):
+    if all(dictionary.is_injective for dictionary in entries):
         frame = kept.select(*columns, ROWS)
     else:
         frame = kept.groupBy(*columns).agg(F.sum(ROWS).alias(ROWS))
 
     sets, persons = None, None
     if person is not None:
-        frame, sets, persons = _with_persons(keyed, frame, found, person, workspace)
+        frame, sets, persons = _with_persons(keyed, frame, entries, person, workspace)
     frame = workspace.store(frame, "codes")
     tuples = frame.select(*codes).distinct().count() if class_column is not None else frame.count()
-    return Frequencies(tuple(found), frame, sets, tuples, rows, persons, dropped_nulls, dropped_unseen, class_values)
+    return Frequencies(tuple(entries), frame, sets, tuples, rows, persons, dropped_nulls, dropped_unseen, class_values)
 
 
-def refuse_unseen(found: Sequence[Dictionary]) -> None:
+def refuse_unseen(entries: Sequence[Dictionary]) -> None:
     """Raise for values that no hierarchy knows, by column and count."""
-    unseen = {d.name: (d.unseen_values, d.unseen_rows) for d in found if d.unseen_values}
+    unseen = {d.name: (d.unseen_values, d.unseen_rows) for d in entries if d.unseen_values}
     if unseen:
         listed = "; ".join(f"{name}: {values} values in {rows:,} rows" for name, (values, rows) in unseen.items())
         raise DataError(
@@ -121,7 +121,7 @@ def _account(coded: DataFrame, names: Sequence[str], codes: Sequence[str], nulls
     """Rows that stay, that a null drops, and that only an unseen value drops."""
     complete = _all_coded(codes)
     by_null = F.lit(False)
-    if nulls == "suppress":  # else a null has no leaf only where all rows that have it are dropped for something else
+    if nulls == "suppress":  # else null lacks a leaf only if all rows with it are dropped for another reason
         for name, code in zip(names, codes, strict=True):
             by_null = by_null | (F.col(quoted(name)).isNull() & F.col(code).isNull())
 
@@ -146,10 +146,10 @@ def _with_class_codes(kept: DataFrame, class_column: str) -> tuple[DataFrame, in
 
 
 def _with_persons(
-    keyed: DataFrame, frame: DataFrame, found: Sequence[Dictionary], person: str, workspace: Workspace
+    keyed: DataFrame, frame: DataFrame, entries: Sequence[Dictionary], person: str, workspace: Workspace
 ) -> tuple[DataFrame, DataFrame, int]:
     """Persons with one tuple counted at that tuple; the others as distinct sets of tuples with multiplicity."""
-    codes = code_columns(len(found))
+    codes = code_columns(len(entries))
     who = F.col(quoted(person))
     nameless = keyed.where(who.isNull()).count()
     if nameless:
@@ -157,7 +157,7 @@ def _with_persons(
             f"columns.person {person}: {nameless:,} rows have no person. Complete the column, or leave those rows out.",
             rows=nameless,
         )
-    coded = with_codes(keyed, found, [0] * len(found), codes).where(_all_coded(codes))
+    coded = with_codes(keyed, entries, [0] * len(entries), codes).where(_all_coded(codes))
     by_person = workspace.store(
         coded.groupBy(who).agg(F.array_sort(F.collect_set(F.struct(*codes))).alias(TUPLES)).select(TUPLES), "persons"
     )

@@ -1,0 +1,196 @@
+"""Truthfulness of a nonreciprocal recoding: rows are well formed, and say exactly what the records of their edges share.
+
+The frames are those of `guarantees/nonreciprocal`. No verdict has a frame: it would reveal the links.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.auditing.reading.item_sets import (
+    Ints,
+    Lists,
+    Marks,
+    compiled,
+    item_set,
+    names_in,
+    numbered,
+    require_lists,
+)
+from anon_spark.auditing.reading.sums import FAULTY, fault_sums
+from anon_spark.auditing.reading.values import exact, private, require_columns
+from anon_spark.auditing.truth.common_items import loose_rows
+from anon_spark.auditing.verdict import Kind, Verdict
+from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, SLOT, UNCERTAIN
+from anon_spark.errors import ConfigurationError
+
+_EDGES, _PLACES, _ITEMS, _CERTAIN = (private(name) for name in ("edges", "places", "items", "certain"))
+_EDGE_FAULTS = ("outside", "too_many", "missing")
+_ROW_FAULTS = ("loose",)
+
+
+def verify_fields(release: DataFrame) -> Verdict:
+    """Whether every published row is well formed by itself.
+
+    Guarantee: passed iff there are rows, nothing is null, both lists are sorted and name each item once, and
+    0 ≤ max_errors ≤ |uncertain|, with 0 only where nothing is uncertain. An item may stand in both lists (most
+    records behind the row have it, but not all) or in one. violations and checked count rows. Cost: one job, one scan.
+    """
+    require_columns(release, [BASE, UNCERTAIN, MAX_ERRORS], "release")
+    require_lists(release, [BASE, UNCERTAIN], "release")
+    if release.schema[MAX_ERRORS].dataType.typeName() not in ("integer", "long", "short", "byte"):
+        raise ConfigurationError(f"Column {MAX_ERRORS} of the release must be a whole number.")
+    lists, errors = [exact(release, name) for name in (BASE, UNCERTAIN)], F.col(MAX_ERRORS)
+    null = reduce(or_, [F.isnull(column) for column in (*lists, errors)])
+    size = F.size(UNCERTAIN)
+    faults = {
+        "nulls": null | reduce(or_, [F.exists(column, F.isnull) for column in lists]),
+        "unsorted": reduce(or_, [F.sort_array(F.array_distinct(column)) != column for column in map(F.array_compact, lists)]),
+        "errors": (errors < 0) | (errors > size) | ((errors == 0) != (size == 0)),
+    }
+    texts = {
+        "nulls": "have a null",
+        "unsorted": "have a list that is not sorted or names an item twice",
+        "errors": f"have a number of {MAX_ERRORS} that their uncertain items do not allow",
+    }
+    known = {name: F.coalesce(fault, F.lit(False)) for name, fault in faults.items()}
+    counts = release.agg(F.count(F.lit(1)).alias("rows"), *fault_sums(known)).collect()[0]
+    rows = counts["rows"]
+    parts = [f"{counts[name]} of {rows} rows {text}." for name, text in texts.items() if counts[name]]
+    if not rows:
+        parts = ["the release is empty, there is nothing to publish."]
+    return Verdict(
+        kind=Kind.TRUTH,
+        name="fields",
+        passed=not parts,
+        violations=counts[FAULTY],
+        checked=rows,
+        detail=" ".join(parts) or f"all {rows} rows are well formed.",
+        facts={name: counts[name] for name in ("rows", *faults)},
+    )
+
+
+def verify_compatible(linked: DataFrame, staged: DataFrame, edges: DataFrame, items: str) -> Verdict:
+    """Whether every edge joins a record and a row that fits it, and rows say exactly what their records have in common.
+
+    items: the column of `linked` with the item lists; an item counts once. Guarantee: passed iff there are edges and all
+    are compatible (they differ in uncertain items only, in max_errors at most; an edge without its record or slot is not), and
+    of every row the base is the items that more than half of its records have, uncertain those that some have and others
+    not, and max_errors is the largest number of items in which one of them differs from the base. violations counts edges
+    and rows, checked counts edges.
+    Cost: one job; the edges are shuffled once, records and rows twice and once; a task holds one block, and its time is
+    edges × items of a row. One row reaches the driver.
+    """
+    require_columns(linked, [LINK, items], "linked records")
+    require_columns(staged, [BLOCK, SLOT, BASE, UNCERTAIN, MAX_ERRORS], "staged release")
+    require_columns(edges, [LINK, BLOCK, SLOT], "edges")
+    require_lists(linked, [items], "linked records")
+    require_lists(staged, [BASE, UNCERTAIN], "staged release")
+    posts = edges.groupBy(LINK, BLOCK).agg(F.collect_list(F.coalesce(SLOT, F.lit(-1))).alias(_EDGES))
+    known = linked.where(F.isnotnull(LINK)).select(LINK, item_set(items).alias(_ITEMS))
+    # BLOCK under a new name: both sides may come from one frame
+    records = posts.join(known, LINK, "left").select(F.col(BLOCK).alias(_PLACES), _EDGES, _ITEMS)
+    rows = staged.select(
+        F.col(BLOCK).alias(_PLACES),
+        SLOT,
+        item_set(BASE).alias(BASE),
+        item_set(UNCERTAIN).alias(UNCERTAIN),
+        F.coalesce(MAX_ERRORS, F.lit(-1)).cast("long").alias(MAX_ERRORS),
+    ).withColumn(_CERTAIN, F.array_except(BASE, UNCERTAIN))
+    counts = (_EDGES, *_EDGE_FAULTS, *_ROW_FAULTS)
+    sums = (
+        records.groupBy(_PLACES)
+        .cogroup(rows.groupBy(_PLACES))
+        .applyInArrow(_unfit, ", ".join(f"{name} long" for name in counts))
+        .agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counts))
+        .collect()[0]
+    )
+    checked = sums[_EDGES]
+    texts = {
+        "outside": "differ in an item that is not uncertain",
+        "too_many": f"differ in more than {MAX_ERRORS} items",
+        "missing": "have no record or no slot",
+    }
+    parts = [f"{sums[name]} of {checked} edges {text}." for name, text in texts.items() if sums[name]]
+    if sums["loose"]:
+        parts.append(f"{sums['loose']} rows do not say just what their records have in common.")
+    if not checked:
+        parts = ["there are no edges."]
+    return Verdict(
+        kind=Kind.TRUTH,
+        name="compatibility",
+        passed=not parts,
+        violations=sum(sums[name] for name in (*_EDGE_FAULTS, *_ROW_FAULTS)),
+        checked=checked,
+        detail=" ".join(parts) or f"all {checked} edges join a record and a row it may be.",
+        facts={"edges": checked, **{name: sums[name] for name in (*_EDGE_FAULTS, *_ROW_FAULTS)}},
+    )
+
+
+def _unfit(records: pa.Table, rows: pa.Table) -> pa.Table:
+    """One block: how many edges it has, and how many of them have which fault."""
+    slots = np.asarray(rows[SLOT], dtype=np.int64)
+    order = np.argsort(slots, kind="stable")
+    wanted = np.asarray(pc.list_flatten(records[_EDGES]), dtype=np.int64)
+    sizes = np.asarray(pc.list_value_length(records[_EDGES]), dtype=np.int64)
+    there = np.repeat(np.asarray(records[_ITEMS].is_valid()), sizes)
+    at = np.minimum(np.searchsorted(slots, wanted, sorter=order), max(0, slots.size - 1))
+    row = order[at] if slots.size else np.full(wanted.size, -1)
+    row = np.where(there & (slots[row] == wanted), row, -1) if slots.size else row
+    names = names_in(records[_ITEMS], rows[BASE], rows[UNCERTAIN])
+    record_items, row = numbered(records[_ITEMS], names), row.astype(np.int64)
+    record = np.repeat(np.arange(sizes.size), sizes)
+    base, uncertain, certain = (numbered(rows[name], names) for name in (BASE, UNCERTAIN, _CERTAIN))
+    most = np.asarray(rows[MAX_ERRORS], dtype=np.int64)
+    fault_counts = unfit_edges(record_items, record, row, base, uncertain, certain, most, len(names))
+    counts = {name: [int(value)] for name, value in zip(_EDGE_FAULTS, fault_counts, strict=True)}
+    loose = loose_rows(record_items, record[row >= 0], row[row >= 0], base, uncertain, most, len(names))
+    return pa.table({_EDGES: [wanted.size], **counts, "loose": [loose]})
+
+
+@compiled
+def unfit_edges(
+    records: Lists, record: Ints, row: Ints, base: Lists, uncertain: Lists, certain: Lists, most: Ints, items: int
+) -> tuple[int, int, int]:
+    """Counts of edges (record[e], row[e]), grouped by record, with an error that is not uncertain, too many, or no row."""
+    offsets, numbers = records
+    has = np.zeros(items, dtype=np.bool_)
+    outside, too_many, missing = 0, 0, 0
+    last = -1
+    for edge in range(record.size):
+        current = record[edge]
+        if current != last:
+            if last >= 0:
+                for at in range(offsets[last], offsets[last + 1]):
+                    has[numbers[at]] = False
+            for at in range(offsets[current], offsets[current + 1]):
+                has[numbers[at]] = True
+            last = current
+        if row[edge] < 0:
+            missing += 1
+            continue
+        size = offsets[current + 1] - offsets[current]
+        sure = shared(has, certain, row[edge])
+        covers_all = sure + shared(has, uncertain, row[edge]) == size  # the record has nothing else
+        if not covers_all or sure < certain[0][row[edge] + 1] - certain[0][row[edge]]:
+            outside += 1
+        elif size + base[0][row[edge] + 1] - base[0][row[edge]] - 2 * shared(has, base, row[edge]) > most[row[edge]]:
+            too_many += 1
+    return outside, too_many, missing
+
+
+@compiled
+def shared(has: Marks, lists: Lists, row: int) -> int:
+    """The number of items of a row's list that the marked record has."""
+    total = 0
+    for at in range(lists[0][row], lists[0][row + 1]):
+        if has[lists[1][at]]:
+            total += 1
+    return total

@@ -1,0 +1,211 @@
+"""Truthfulness of records with relational values and items: what is published of a record is true of it.
+
+A run hands over `linked`, the records as it read them, with LINK; the staged release has LINK, too. Neither is kept: what can
+be said without them is in `transaction_coverage`. No verdict has a frame: it would reveal the links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from operator import or_
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.auditing.reading.labels import Labels
+from anon_spark.auditing.reading.recode import KEPT, STATUS, with_code
+from anon_spark.auditing.reading.sums import FAULTY, fault_sums, sum_of
+from anon_spark.auditing.reading.values import HI, LO, exact, private, require_columns, same
+from anon_spark.auditing.release.rows import RowAccount
+from anon_spark.auditing.truth.full_domain import raw_column
+from anon_spark.auditing.truth.linked import verdict_of_records
+from anon_spark.auditing.truth.transaction_records import (
+    CONTENT,
+    GREATEST,
+    HIDDEN,
+    ITEMS,
+    LEAST,
+    OWN,
+    Transactions,
+    item_totals,
+    kept_column,
+    published_rows,
+    read_records,
+    scoped_records,
+    scoped_totals,
+    shown_column,
+)
+from anon_spark.auditing.verdict import Verdict
+from anon_spark.columns import LINK
+from anon_spark.engine import small_frame
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.ranges import FreeRange
+
+_RECORD, _ROW, _SHARED, _SENSITIVE, _ITEM = (private(name) for name in ("record", "row", "shared", "sensitive", "item"))
+_FAULT_TEXTS = {
+    "unlinked": "have no row, or rows no record",
+    "label": "have a label that is neither their value's nor above it",
+    "range": "have a number outside the published range",
+    "uncovered": "have an item that no generalized item holds",
+    "ambiguous": "have an item that several generalized items hold",
+    "idle": "have a generalized item that holds none of their items",
+    "sensitive": "have another list of sensitive items",
+    "altered": "have other values in unchanged columns",
+}
+
+
+def verify_transactions(
+    source: DataFrame,
+    staged: DataFrame,
+    relational: Mapping[str, Hierarchy | FreeRange | None],
+    transactions: Sequence[str],
+    items: str,
+    sensitive_items: Mapping[str, Sequence[str]],
+    sensitive: str | None,
+    unchanged: Sequence[str],
+    linked: DataFrame,
+    nulls: Literal["value", "suppress"] = "value",
+    vocabulary: Sequence[str] = (),
+    nodes: Sequence[Sequence[str]] | None = None,
+) -> tuple[Verdict, RowAccount]:
+    """Whether every record of the source in scope has one published row, and all that the row says is true of it.
+
+    relational: quasi-identifier → hierarchy, None or FreeRange for a number that is published as struct<lo,hi>;
+    transactions: source columns; items, sensitive: published columns; sensitive_items: transaction column → its sensitive
+    items, without the column's name; linked: LINK and the source's columns of every record; nulls: what the run did with a
+    null (NaN counts as null); vocabulary: items, as they are published, that a generalized item may hold although no record
+    has them; nodes: the generalized items that an item hierarchy allows, or None. Items of several columns are written
+    `column.item`.
+    Guarantee: passed iff there are records; `linked` has the source's rows in scope, as a multiset up to a 64-bit hash per
+    row; every record has exactly one row; each label is its value's or above it, each number lies in its range, and the
+    ends of a range are numbers of its class; each item that is not sensitive is in exactly one inner array, each inner array
+    has an item of the record and, besides, only items of the source that are not sensitive, or of the vocabulary; it is one of
+    the nodes; the sensitive list is the record's, and so are unchanged columns; no list has a null in it.
+    Rows that a policy drops (null; a value no hierarchy knows, a number outside its domain) are counted apart.
+    violations counts records with a fault, links that occur more than once, (class, range) pairs with an end that nobody
+    has, items and generalized items that may not be published, lists with nulls, columns of another type, and one for
+    records that are not the source's; checked counts records.
+    Cost: two jobs; the source is scanned once, records and release twice and joined by LINK; two broadcast joins per
+    hierarchy; one row reaches the driver.
+    """
+    columns = Transactions(relational, transactions, items, sensitive_items, sensitive, unchanged)
+    other = columns.check(source, staged, nulls)
+    require_columns(linked, [LINK, *columns.source], "linked records")
+    require_columns(staged, [LINK], "staged release")
+
+    of_records = read_records(linked, columns, [LINK]).agg(
+        F.count(F.lit(1)).alias("records"),
+        F.countDistinct(LINK).alias("links"),
+        F.coalesce(F.sum(F.col(CONTENT).cast("decimal(20,0)")), F.lit(0)).alias("content"),
+    )
+    of_rows = staged.agg(F.count(F.lit(1)).alias("published"), F.countDistinct(LINK).alias("shown_links"))
+    scoped = scoped_records(read_records(source, columns), columns, nulls)
+    of_items = item_totals(scoped.where(F.col(STATUS) == KEPT), staged, columns, vocabulary)
+    of_items = of_items.crossJoin(_strange_groups(staged, items, nodes))
+    totals = scoped.agg(*scoped_totals()).crossJoin(of_records).crossJoin(of_rows).crossJoin(of_items).collect()[0]
+
+    faults = _faults(columns)
+    by_class = _joined(linked, staged, columns).groupBy(*(shown_column(at) for at in range(len(relational)))).agg(
+        *fault_sums(faults), *_ends(columns)
+    )
+    by_class = by_class.withColumn("loose", reduce(lambda left, right: left + right, _loose(columns), F.lit(0)))
+    sums = by_class.agg(*map(sum_of, [FAULTY, *faults, "loose"])).collect()[0]
+
+    records = totals["records"]
+    alike = totals["in_scope"] == records and totals["source_content"] == totals["content"]
+    counts = {
+        **{name: sums[name] for name in (*faults, "loose")},
+        "repeated": totals["records"] - totals["links"] + totals["published"] - totals["shown_links"],
+        **{name: totals[name] for name in ("holes", "unknown_items", "strange_groups")},
+        "other_records": 0 if alike else 1,
+    }
+    texts = {
+        "unknown_items": f"{counts['unknown_items']} published items are none of the source, or sensitive.",
+        "strange_groups": f"{counts['strange_groups']} generalized items are no node of the item hierarchy.",
+        "loose": f"{counts['loose']} ranges of classes end at a number that nobody in the class has.",
+        "holes": f"{counts['holes']} rows of the source have a null among their items.",
+    }
+    verdict = verdict_of_records(counts, _FAULT_TEXTS, texts, sums[FAULTY], records, totals["in_scope"], other)
+    return verdict, RowAccount.without_suppression(totals)
+
+
+# -- a record and its row -------------------------------------------------------------------------------------------
+
+
+def _path(at: int) -> str:
+    return private(f"path_{at}")
+
+
+def _joined(linked: DataFrame, staged: DataFrame, columns: Transactions) -> DataFrame:
+    """Records and rows joined by LINK; one side is null where there is none."""
+    records = read_records(linked, columns, [LINK]).withColumn(_RECORD, F.lit(True))
+    for at, hierarchy in columns.hierarchies.items():
+        raw = raw_column(at)
+        records = with_code(records, raw, raw, STATUS, hierarchy, 0)
+        leaf = F.when(F.col(raw) < 0, F.lit(len(hierarchy.keys))).otherwise(F.col(raw))  # below 0: null
+        records = Labels.of(hierarchy).with_texts(records.withColumn(raw, leaf.cast("long")), raw, _path(at))
+    rows = published_rows(staged, columns, [LINK]).withColumn(_ROW, F.lit(True)).withColumnRenamed(HIDDEN, _SENSITIVE)
+    for at in range(len(columns.unchanged)):
+        rows = rows.withColumnRenamed(kept_column(at), private(f"kept_shown_{at}"))
+    shared = F.transform(ITEMS, lambda inner: F.size(F.array_intersect(inner, F.col(OWN))))
+    return records.join(rows, LINK, "full").withColumn(_SHARED, shared)
+
+
+def _faults(columns: Transactions) -> dict[str, Column]:
+    """Kind of fault → whether a row of `_joined` has it."""
+    both = F.isnotnull(_RECORD) & F.isnotnull(_ROW)
+    shown = {at: F.col(shown_column(at)) for at in range(len(columns.relational))}
+    held = F.aggregate(_SHARED, F.lit(0), lambda sum_, shared: sum_ + shared)
+    true_of = {
+        "label": [F.exists(_path(at), partial(_same, shown[at])) for at in columns.hierarchies],
+        "range": [F.col(raw_column(at)).between(shown[at][LO], shown[at][HI]) for at in columns.ranges],
+        "uncovered": [F.size(F.array_except(OWN, F.flatten(ITEMS))) == 0],
+        "ambiguous": [held <= F.size(OWN)],  # of a covered record: none is held twice
+        "idle": [F.forall(_SHARED, lambda shared: shared > 0)],
+        "sensitive": [F.col(HIDDEN).eqNullSafe(F.col(_SENSITIVE))],
+        "altered": [
+            same(F.col(kept_column(at)), F.col(private(f"kept_shown_{at}"))) for at in range(len(columns.unchanged))
+        ],
+    }
+    faults = {
+        name: both & reduce(or_, [~F.coalesce(condition, F.lit(False)) for condition in conditions], F.lit(False))
+        for name, conditions in true_of.items()
+    }
+    return {"unlinked": ~both, **faults}
+
+
+def _same(label: Column, name: Column) -> Column:
+    return name.eqNullSafe(label)
+
+
+def _ends(columns: Transactions) -> list[Column]:
+    """Least and greatest number of the records of a class."""
+    both = F.isnotnull(_RECORD) & F.isnotnull(_ROW)
+    return [
+        end(F.when(both, F.col(raw_column(at)))).alias(f"{name}_{at}")
+        for at in columns.ranges
+        for end, name in ((F.min, LEAST), (F.max, GREATEST))
+    ]
+
+
+def _loose(columns: Transactions) -> list[Column]:
+    """Per range 1 if an end of it is no number of its class."""
+    flags = []
+    for at in columns.ranges:
+        ends = [F.col(f"{name}_{at}") == F.col(shown_column(at))[end] for name, end in ((LEAST, LO), (GREATEST, HI))]
+        tight = F.coalesce(ends[0] & ends[1], F.lit(False))
+        flags.append((F.isnotnull(f"{LEAST}_{at}") & ~tight).cast("long"))
+    return flags
+
+
+def _strange_groups(release: DataFrame, items: str, nodes: Sequence[Sequence[str]] | None) -> DataFrame:
+    """One row: how many different generalized items are none of the nodes."""
+    if nodes is None:
+        return small_frame(release.sparkSession, pa.table({"strange_groups": pa.array([0], pa.int64())}))
+    allowed = pa.table({_ITEM: pa.array([sorted(node) for node in nodes], pa.list_(pa.string()))})
+    groups = release.select(F.explode(exact(release, items)).alias(_ITEM)).distinct()
+    known = F.broadcast(small_frame(release.sparkSession, allowed))
+    return groups.join(known, _ITEM, "left_anti").agg(F.count(F.lit(1)).alias("strange_groups"))

@@ -1,0 +1,201 @@
+"""The command line: `anon-spark run | plan | audit | compare | demo | hierarchy | purge`, and the same for spark-submit scripts.
+
+Exit codes: 0 published, verified or recognised as already published; 2 wrong configuration, nothing written; 3 the data
+do not allow it, nothing published; 1 unexpected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from anon_spark.errors import AnonSparkError, Stopped
+from anon_spark.machine.signals import stoppable
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; every error is one message without a stack trace, unless --debug asks for it."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        with stoppable():
+            return int(options.command(options) or 0)
+    except AnonSparkError as error:
+        if options.debug:
+            raise
+        print(f"anon-spark: {error}", file=sys.stderr)
+        return error.exit_code
+    except (Stopped, KeyboardInterrupt):
+        print("anon-spark: stopped. A release is published as a whole or not at all.", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if options.debug:
+            raise
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in ("pyspark", "delta"):
+            print("anon-spark: no Spark is installed here. Install one: pip install 'anon-spark[local]'", file=sys.stderr)
+            return 2
+        from anon_spark.io.causes import known_cause
+
+        cause = known_cause(error)
+        if cause is not None:
+            print(f"anon-spark: {cause}", file=sys.stderr)
+            return cause.exit_code
+        condition = getattr(error, "getCondition", lambda: None)()
+        error_kind = " ".join(filter(None, [type(error).__name__, condition]))
+        print(  # the text of an unexpected error may hold values of records
+            f"anon-spark: unexpected {error_kind}. Run again with --debug to see where.",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="anon-spark", description="Verified anonymization of Delta tables on Spark.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, function: object, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.add_argument("--debug", action="store_true", help="show the stack trace of an error (may hold values)")
+        added.set_defaults(command=function)
+        return added
+
+    for name, function, text in (
+        ("run", _run, "Anonymize, audit and publish the table of a job file."),
+        ("plan", _plan, "Check a job file and count what it would meet; write nothing."),
+        ("audit", _audit, "Verify the current release of a job file."),
+    ):
+        added = command(name, function, text)
+        added.add_argument("job", help="the job file")
+        added.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
+        if name == "run":
+            added.add_argument("--quiet", action="store_true", help="no progress")
+            again = "draw again for rows that were drawn before; the two releases can be put together"
+            added.add_argument("--redraw", action="store_true", help=again)
+    purge = command("purge", _purge, "Remove what stopped runs of a job left: private working folders, uncommitted files.")
+    purge.add_argument("job", help="the job file")
+    purge.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
+    purge.add_argument("--work", action="store_true", required=True, help="the private folders and files of runs that ended")
+    purge.add_argument("--all", action="store_true", help="also of runs on other machines, which may still be at work")
+    compare = command("compare", _compare, "Measure releases of one table side by side, each verified first.")
+    compare.add_argument("job", help="the job file of a current release")
+    compare.add_argument("other", nargs="+", help="the job files of the other releases")
+    compare.add_argument("--report", metavar="PAGE", help="write the comparison as .html, with .json and .md beside it")
+    demo = command("demo", _demo, "Make sample tables, run every family on them, show the result.")
+    demo.add_argument("--dir", default="demo", help="where to put tables and report (default: ./demo)")
+    demo.add_argument("--rows", type=int, default=30_000, help="rows of the sample (default: 30,000)")
+    hierarchy = command("hierarchy", _hierarchy, "Build, check and show a hierarchy.")
+    hierarchy.add_argument(
+        "source",
+        help="a level table (.csv, .txt), a saved hierarchy (.json), a job file (.yaml), or "
+        "what a job file would say, such as '{intervals: {from: 0, to: 99, widths: [5, 10]}}'",
+    )
+    hierarchy.add_argument("--column", help="of a job file: only this column or node type")
+    hierarchy.add_argument("--sep", help="separator of a text file")
+    hierarchy.add_argument("--edges", action="store_true", help="the file holds child,parent pairs")
+    hierarchy.add_argument("--header", action="store_true", help="the first line of the file holds names")
+    hierarchy.add_argument("--values", help="a text file of values, one per line, to complete a mask or date rule")
+    hierarchy.add_argument("--save", help="save as .json, or as a level table .csv")
+    hierarchy.add_argument("--lines", type=int, default=60, help="how much of the tree to show")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from anon_spark.families.registry import load_job
+    from anon_spark.machine.progress import bar
+    from anon_spark.runs.preparation import prepare
+    from anon_spark.runs.run import run
+    from anon_spark.spark_session import make_session
+
+    job = load_job(options.job, options.set)
+    with bar(quiet=options.quiet) as progress:
+        report = run(prepare(job, make_session("anon-spark run")), progress, options.redraw)
+    for check in report.checks:
+        print(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}")
+    for finding in report.findings:
+        print(f"  {finding.level:6}  {finding.text}")
+    print(report.verdict)
+    print(f"{report.status.replace('_', ' ')}: {report.output_table} version {report.output_version}")
+    if not report.for_release:
+        print("test key: not for release")
+    if job.output.report is not None:
+        print(f"report: {job.output.report}")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from anon_spark.families.registry import load_job
+    from anon_spark.runs.plan import plan
+    from anon_spark.runs.preparation import prepare
+    from anon_spark.spark_session import make_session
+
+    job = load_job(options.job, options.set)
+    planned = plan(prepare(job, make_session("anon-spark plan")))
+    print("\n".join(planned.lines()))
+    return 3 if any(finding.level == "stop" for finding in planned.findings) else 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from anon_spark.families.registry import load_job
+    from anon_spark.runs.audit import audit
+    from anon_spark.runs.run import require_all
+    from anon_spark.spark_session import make_session
+
+    job = load_job(options.job, options.set)
+    verdicts = audit(job, make_session("anon-spark audit"))
+    for verdict in verdicts:
+        print(f"  {verdict}")
+    require_all(verdicts)
+    print(f"verified: {job.output.table}")
+    return 0
+
+
+def _purge(options: argparse.Namespace) -> int:
+    from anon_spark.families.registry import load_job
+    from anon_spark.runs.purge import purge
+
+    for line in purge(load_job(options.job, options.set), everything=options.all):
+        print(line)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from anon_spark.report.formats import show
+    from anon_spark.runs.compare import compare
+    from anon_spark.spark_session import make_session
+
+    comparison = compare([options.job, *options.other], make_session("anon-spark compare"), options.report)
+    print(comparison.table.T.map(show).to_string())
+    if options.report is not None:
+        print(f"report: {options.report}")
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from anon_spark.families.registry import NAMES
+    from anon_spark.machine.progress import bar
+    from anon_spark.runs.demo import demonstrate, make_samples
+    from anon_spark.spark_session import make_session
+
+    folder, spark = Path(options.dir), make_session("anon-spark demo")
+    print(f"Making a sample of {options.rows:,} rows in {folder}/ …")
+    jobs = make_samples(spark, folder, options.rows)
+    for family in NAMES:
+        print(f"\n{family}: anonymizing it …")
+        with bar() as progress:
+            text = demonstrate(spark, jobs, family, progress)
+        print(text)
+    return 0
+
+
+def _hierarchy(options: argparse.Namespace) -> int:
+    from anon_spark.runs.hierarchy import show
+
+    for line in show(options):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

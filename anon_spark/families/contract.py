@@ -1,0 +1,358 @@
+"""The interface of a family: its job, its recoding, and the pipeline that a run executes.
+
+Here are the parts that all families share; a family adds only its own. `anon_spark/families/registry.py` lists the families.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from anon_spark.auditing import (
+    Kind,
+    RowAccount,
+    Verdict,
+    verify_columns,
+    verify_one_row_each,
+    verify_order,
+    verify_rows,
+)
+from anon_spark.columns import quoted
+from anon_spark.config import JobSpec
+from anon_spark.errors import ConfigurationError, GuaranteeViolated
+from anon_spark.families.recoding import Recoding
+from anon_spark.model.facts import Facts
+from anon_spark.model.findings import Finding
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
+from anon_spark.report import Section
+from anon_spark.samples.sample import Sample
+
+J = TypeVar("J", bound=JobSpec)
+R = TypeVar("R", bound=Recoding)
+T = TypeVar("T", bound=Facts)
+
+UNREADABLE = "The audit cannot read the staged release, or what came with it, as the job describes it. Nothing was published."
+
+
+class Guarantee(Protocol):
+    """The promise of a release, as reports and plans show it."""
+
+    @property
+    def k(self) -> int: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, int]: ...
+    @property
+    def covers(self) -> tuple[str, ...]: ...
+    @property
+    def does_not_cover(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Columns of a release, by what an attacker may know of them.
+
+    quasi_identifiers: columns of the source that are generalized and can be compared with unchanged ones; relational: published
+    columns that are neither sensitive nor unchanged, items and paths aside; kept, sensitive: columns that are published
+    unchanged; person: the source's column of persons, if a person may have several rows.
+    """
+
+    quasi_identifiers: tuple[str, ...] = ()
+    relational: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    person: str | None = None
+
+    @property
+    def unchanged(self) -> list[str]:
+        return [*self.sensitive, *self.kept]
+
+    @property
+    def single(self) -> list[tuple[str, str]]:
+        """(column, role) of every unchanged column."""
+        return [*((name, "kept") for name in self.kept), *((name, "sensitive") for name in self.sensitive)]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The utility that is left in a release.
+
+    loss: from 0 to 1, and the name of its measure; lost: columns of which nothing is left; everything: whether these are all
+    columns; poor: kinds of counts whose error is larger than that of no answer.
+    """
+
+    loss: float | None
+    measure: str
+    lost: tuple[str, ...] = ()
+    everything: bool = False
+    poor: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Staged(Generic[R]):
+    """A staged release as its audit gets it: with the private columns that link rows to records."""
+
+    source: DataFrame
+    rows: DataFrame
+    recoding: R
+    order_key: DataFrame
+    workspace: Workspace
+
+    @cached_property
+    def release(self) -> DataFrame:
+        """The rows a run would publish: the columns that the recoding names, not those of the job."""
+        return self.rows.select(*(F.col(quoted(name)) for name in self.recoding.published))
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The results of a family's own checks.
+
+    promise: whether the guarantee holds; truth: whether every row is true of a record; account: where the rows went; figures:
+    (claimed by the run, counted by the audit); more: checks of this family only.
+    """
+
+    promise: Sequence[Verdict]
+    truth: Sequence[Verdict]
+    account: RowAccount
+    figures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    more: Sequence[Verdict] = ()
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All checks of a staged release, and where the rows of the source went."""
+
+    verdicts: Sequence[Verdict]
+    account: RowAccount
+
+    def first(self, kind: Kind) -> Verdict:
+        """The first check of a kind; of the promise, this is the decisive one."""
+        return next(verdict for verdict in self.verdicts if verdict.kind == kind)
+
+
+@dataclass(frozen=True)
+class Pipeline(ABC, Generic[J, R, T]):
+    """The steps of one job. Everything that needs no row of the table is done when it is made."""
+
+    job: J
+    hierarchies: Mapping[str, Hierarchy | Rule]
+
+    # --- each family defines these
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """The promise of the release."""
+
+    @property
+    @abstractmethod
+    def shown(self) -> Shown:
+        """The columns of the release, by what may be known of them."""
+
+    @property
+    @abstractmethod
+    def named(self) -> list[str]:
+        """The columns of the table that the job reads, identifiers and person aside."""
+
+    @abstractmethod
+    def check_types(self, df: DataFrame) -> None:
+        """Refuse columns that the family cannot read."""
+
+    @abstractmethod
+    def estimate(self, df: DataFrame) -> dict[str, int]:
+        """Counts of what a run would read. Raises as a run would; writes nothing."""
+
+    @abstractmethod
+    def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> R:
+        """The recoding of the table. key: the secret of every draw; families without draws ignore it."""
+
+    @abstractmethod
+    def examine(self, staged: Staged[R]) -> Examined:
+        """The family's checks of a staged release, all of which must pass before it is published."""
+
+    @abstractmethod
+    def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
+        """The checks of the current release that need no private data of its run."""
+
+    @abstractmethod
+    def facts(self, staged: Staged[R], audit: Audit) -> T:
+        """Facts for the report, the run log and comparisons: the fit, counts of the audit, what attackers gain."""
+
+    @abstractmethod
+    def worth(self, facts: T) -> Worth:
+        """The utility that is left in the release."""
+
+    @abstractmethod
+    def attacks(self, facts: T) -> list[Finding]:
+        """Findings of simulated attacks that succeed more often than promised."""
+
+    @abstractmethod
+    def sections(self, facts: T) -> list[Section]:
+        """The family's part of the report."""
+
+    # --- defaults; a family may override them
+
+    @property
+    def grave(self) -> frozenset[str]:
+        """Texts of the recoding's warnings that get the level `look`; the others get `note`."""
+        return frozenset()
+
+    @property
+    def labelled(self) -> list[str]:
+        """Published columns that hold labels of hierarchies, which are texts."""
+        return list(self.hierarchies)
+
+    @property
+    def hidden(self) -> list[str]:
+        """Columns of the table that must not be in a release, identifiers and person aside."""
+        return []
+
+    @property
+    def counts_persons(self) -> bool:
+        """Whether the guarantee itself counts persons; else each of them must have one row."""
+        return False
+
+    def homogeneous(self, facts: T) -> Mapping[str, float]:
+        """Per sensitive column, the share of rows in classes that show one value of it."""
+        return {}
+
+    def fingerprint(self) -> str:
+        """The content of the hierarchies as text; the job file only points to it."""
+        return json.dumps({name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()}, sort_keys=True)
+
+    def read(self, df: DataFrame) -> DataFrame:
+        """The part of the input that decides the release; equal inputs give equal frames."""
+        return df.select(*(F.col(quoted(name)) for name in (*self.named, *self.persons)))
+
+    def budget(self, rows: int) -> int:
+        """How many of `rows` may be suppressed."""
+        return 0
+
+    def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
+        """The rows of the release, and the column of persons where a person may have several rows."""
+        return release, None
+
+    def warnings(self, recoding: R) -> list[str]:
+        """The warnings of the fit."""
+        return list(recoding.warnings)
+
+    def metadata(self, recoding: R) -> dict[str, Any]:
+        """Metadata of the commit beside that of the run: nothing that the release does not show."""
+        return dict(self.guarantee.parameters)
+
+    # --- the same for all families
+
+    @property
+    def published(self) -> list[str]:
+        """The columns of a release, in their order."""
+        return list(self.job.columns.published)
+
+    def expected(self, columns: Sequence[str]) -> list[str]:
+        """The columns that a release with these columns should have; a family may leave one out."""
+        return self.published
+
+    @property
+    def persons(self) -> list[str]:
+        """The column of persons, if there is one."""
+        return [] if self.job.columns.person is None else [self.job.columns.person]
+
+    @property
+    def unchanged(self) -> list[str]:
+        """Columns that are published unchanged."""
+        return [*self.job.columns.sensitive, *self.job.columns.keep]
+
+    def check_columns(self, df: DataFrame) -> None:
+        """Refuse a table that lacks columns of the job, or has them in types that cannot be read or published."""
+        require_columns(df, [*self.named, *self.job.columns.identifiers, *self.persons])
+        self.check_types(df)
+        for name in self.unchanged:
+            if without_order(df.schema[name].dataType):
+                raise ConfigurationError(
+                    f"Column {name}: a map or variant cannot be published, because it has no order to shuffle by. "
+                    "Turn it into an array or a text, or leave it out."
+                )
+
+    def verify(self, staged: Staged[R]) -> Audit:
+        """All checks that must pass before a staged release is published.
+
+        An unreadable release is refused like one that violates the guarantee. To the audit's functions a missing column is a
+        wrong argument; in a run it is a fault of the staged release, because the job was checked before.
+        """
+        try:
+            return self._verified(staged)
+        except ConfigurationError as error:
+            raise GuaranteeViolated(f"{UNREADABLE} {error}", checks=["readable"]) from error
+        except AnalysisException as error:  # its text may hold more than names
+            raise GuaranteeViolated(UNREADABLE, checks=["readable"]) from error
+
+    def _verified(self, staged: Staged[R]) -> Audit:
+        release = staged.release
+        columns, expected = self.column_verdict(release), self.expected(release.columns)
+        if set(expected) - set(release.columns) or len(set(release.columns)) < len(release.columns):
+            columns.require()
+        examined = self.examine(staged)
+        order = verify_order(staged.rows, staged.order_key, staged.recoding.published)
+        rows = self._row_verdict(examined, staged.recoding.left_out())
+        persons = self._one_row_each(staged.source)
+        verdicts = [columns, *examined.promise, *examined.truth, *persons, rows, order, *examined.more]
+        return Audit(verdicts, examined.account)
+
+    def verify_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> list[Verdict]:
+        """The verdicts on the current release."""
+        columns = self.column_verdict(release)
+        if set(self.expected(release.columns)) - set(release.columns):
+            return [columns]
+        examined = self.examine_current(source, release, metadata)
+        persons = self._one_row_each(source)
+        return [columns, *examined.promise, *examined.truth, *persons, self._row_verdict(examined, {}), *examined.more]
+
+    def column_verdict(self, release: DataFrame) -> Verdict:
+        """Whether a release has the columns that it should have, and no other."""
+        forbidden = [*self.job.columns.identifiers, *self.persons, *self.hidden]
+        return verify_columns(release, self.expected(release.columns), forbidden, self.labelled)
+
+    def _one_row_each(self, source: DataFrame) -> list[Verdict]:
+        return [] if self.counts_persons else [verify_one_row_each(source, person) for person in self.persons]
+
+    def _row_verdict(self, examined: Examined, claimed: Mapping[str, int]) -> Verdict:
+        account = examined.account
+        in_scope = account.source - account.dropped_nulls - account.dropped_unseen
+        return verify_rows(account, self.budget(in_scope), claimed, examined.figures)
+
+
+@dataclass(frozen=True)
+class Family(Generic[J, R, T]):
+    """A family: its name in job files, its job type, and the factory of its pipeline.
+
+    sample: the table of its demonstration. draws: whether its releases depend on a secret draw, made once per table.
+    """
+
+    name: str
+    job: type[J]
+    pipeline: Callable[[J, SparkSession | None], Pipeline[J, R, T]]
+    recoding: type[R]
+    sample: Sample
+    draws: bool = False
+
+
+def without_order(kind: DataType) -> bool:
+    """Whether a type holds a map or a variant somewhere: Spark hashes neither."""
+    if isinstance(kind, ArrayType):
+        return without_order(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(without_order(part.dataType) for part in kind.fields)
+    return isinstance(kind, (MapType, VariantType))

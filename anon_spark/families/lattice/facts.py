@@ -1,0 +1,54 @@
+"""Facts of the lattice family about a fit and a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anon_spark.model.facts import Facts, FitStatistics, FrontPoint, LevelReached, LookUpFacts
+
+SHOWN_POINTS = 12  # in a summary
+
+
+@dataclass(frozen=True)
+class Search(FitStatistics):
+    """How the front was found; complete: no point is missing; budget: rows that may be suppressed."""
+
+    name: str
+    loss: str
+    nodes: int
+    evaluated: int
+    batches: int
+    tuples: int
+    rows: int
+    budget: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class LatticeFit(Facts):
+    """The front, and the point that was chosen from it."""
+
+    loss: str
+    required_k: int
+    chosen: FrontPoint
+    front: tuple[FrontPoint, ...]
+    attributes: tuple[LevelReached, ...]
+    search: Search
+
+
+@dataclass(frozen=True)
+class LatticeFacts(LookUpFacts, LatticeFit):
+    """The fit, with counts of the audit and what an attacker gains."""
+
+    def summary(self) -> list[str]:
+        """The points of the front around the chosen one."""
+        at = next((at for at, point in enumerate(self.front) if point == self.chosen), 0)
+        first = max(0, min(at - SHOWN_POINTS // 2, len(self.front) - SHOWN_POINTS))
+        lines = [
+            f"The Pareto front has {len(self.front)} points; around the chosen one:",
+            "       k    loss  suppressed  levels",
+        ]
+        for point in self.front[first : first + SHOWN_POINTS]:
+            mark = "→" if point == self.chosen else " "
+            lines.append(f"{mark}{point.k:7,}  {point.loss:.4f}  {point.suppressed_rows:10,}  {list(point.node)}")
+        return lines

@@ -1,0 +1,174 @@
+"""The lattice family in a run: reading, fit, audit and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anon_spark.auditing import (
+    RowAccount,
+    Verdict,
+    published_classes,
+    verify_k_anonymity,
+    verify_recoding,
+)
+from anon_spark.auditing.release.persons import with_persons
+from anon_spark.config.options import options_of
+from anon_spark.errors import ConfigurationError
+from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
+from anon_spark.families.lattice.anonymizer import LatticeAnonymizer
+from anon_spark.families.lattice.facts import LatticeFacts
+from anon_spark.families.lattice.job import LatticeJob
+from anon_spark.families.lattice.recoding import LatticeRecoding
+from anon_spark.families.lattice.sections import LOSS_NAMES, lattice_sections
+from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
+from anon_spark.io.hierarchies import load_hierarchies
+from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.report import Section
+from anon_spark.risk import link_attack
+from anon_spark.samples.census import census
+from anon_spark.samples.sample import Sample
+
+HELD = "audited-rows"  # in the workspace: the rows of the source that the release holds, recoded, with their persons
+
+
+@dataclass(frozen=True)
+class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, LatticeFacts]):
+    """The steps of one lattice job; everything that needs no row of the table is done in `of`."""
+
+    @classmethod
+    def of(cls, job: LatticeJob, spark: SparkSession | None) -> LatticePipeline:
+        hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
+        _refuse_levels(job.choice.node or (), hierarchies)
+        return cls(job, hierarchies)
+
+    @property
+    def guarantee(self) -> KAnonymity:
+        return KAnonymity(self.job.privacy.k, tuple(self.hierarchies), self.job.columns.person)
+
+    def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> LatticeRecoding:
+        job = self.job
+        return LatticeAnonymizer(
+            k=job.privacy.k,
+            quasi_identifiers=self.hierarchies,
+            sensitive=job.columns.sensitive,
+            keep=job.columns.keep,
+            person=job.columns.person,
+            suppression=job.privacy.suppression,
+            nulls=job.nulls,
+            on_unseen=job.on_unseen,
+            **options_of(job.lattice) | {"choose": job.choice.model_dump(exclude_none=True)},
+            progress=progress,
+        ).fit(df, workspace)
+
+    @property
+    def counts_persons(self) -> bool:
+        return True
+
+    def budget(self, rows: int) -> int:
+        return self.job.privacy.budget(rows)
+
+    def examine(self, staged: Staged[LatticeRecoding]) -> Examined:
+        """The checks use the hierarchies of the job and the persons of the source.
+
+        Frames that two checks need are stored once: the audit's count of the published classes, and the rows of the source
+        that the release holds.
+        """
+        source, release, chosen = staged.source, staged.release, staged.recoding.chosen
+        recoded = self._recoded(source, staged.recoding.levels)
+        classes = published_classes(release, list(recoded), None, self.unchanged)
+        classes = staged.workspace.store(classes, "audited-classes")
+        promise = self._anonymity(source, release, recoded, classes, staged.workspace)
+        truth, account = self._truth(source, release, recoded, classes)
+        figures = {
+            "classes": (chosen.classes, promise.facts["classes"]),
+            "k": (chosen.k, min(chosen.k, promise.facts["smallest"])),  # no class is smaller
+        }
+        return Examined([promise], [truth], account, figures)
+
+    def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
+        """The checks use the levels in the metadata of the commit.
+
+        Persons are not published: they are counted in the source, on the rows that the classes of the release hold.
+        """
+        levels = metadata.get("levels", {})
+        if set(levels) != set(self.hierarchies):
+            raise ConfigurationError(
+                "The current release has other quasi-identifiers than the job. Audit it with the job that made it."
+            )
+        recoded = self._recoded(source, levels)
+        truth, account = self._truth(source, release, recoded)
+        promise = [self._anonymity(source, release, recoded)]
+        if self.job.columns.person is not None:  # k rows are required as well
+            promise.insert(0, verify_k_anonymity(release, list(recoded), self.job.privacy.k))
+        return Examined(promise, [truth], account)
+
+    def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
+        """The rows of the release; if persons may have several rows, with the persons, as the audit stored them."""
+        person = self.job.columns.person
+        return (release, None) if person is None else (workspace.stored(HELD), person)
+
+    def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
+        """The metadata with the levels, which the release shows."""
+        return {**super().metadata(recoding), "levels": recoding.levels}
+
+    def facts(self, staged: Staged[LatticeRecoding], audit: Audit) -> LatticeFacts:
+        """Facts of the release; counts of fit and audit are reused."""
+        recoding, rows = staged.recoding, audit.account.source
+        attack = link_attack(staged.source, staged.release, recoding.recoded(), rows=rows)
+        risk = self.look_up_risk(staged, audit, recoding.counted, self.look_up(attack))
+        return LatticeFacts(**vars(recoding.facts()), class_sizes=self.class_sizes(audit), risk=risk)
+
+    def worth(self, facts: LatticeFacts) -> Worth:
+        """The loss that the search minimized, and the columns on their top level."""
+        lost = tuple(attribute.name for attribute in facts.attributes if attribute.level == attribute.height)
+        return Worth(facts.chosen.loss, LOSS_NAMES[facts.loss], lost, len(lost) == len(facts.attributes))
+
+    def sections(self, facts: LatticeFacts) -> list[Section]:
+        return lattice_sections(facts)
+
+    def _recoded(self, source: DataFrame, levels: Mapping[str, int]) -> dict[str, tuple[Hierarchy, int]]:
+        """Quasi-identifier → (hierarchy, level): the job's hierarchies on the claimed levels."""
+        return {name: (hierarchy, int(levels[name])) for name, hierarchy in self.audited_hierarchies(source).items()}
+
+    def _anonymity(
+        self,
+        source: DataFrame,
+        release: DataFrame,
+        recoded: Mapping[str, tuple[Hierarchy, int]],
+        classes: DataFrame | None = None,
+        workspace: Workspace | None = None,
+    ) -> Verdict:
+        """k-anonymity; persons are counted in the source, on the rows that the classes of the release hold."""
+        person, names = self.job.columns.person, list(recoded)
+        if person is None:
+            return verify_k_anonymity(release, names, self.job.privacy.k, None, classes)
+        held = with_persons(source, release, recoded, person, self.job.nulls, self.unchanged)
+        if workspace is not None:
+            held = workspace.store(held, HELD)
+        return verify_k_anonymity(held, names, self.job.privacy.k, person)
+
+    def _truth(
+        self,
+        source: DataFrame,
+        release: DataFrame,
+        recoded: Mapping[str, tuple[Hierarchy, int]],
+        classes: DataFrame | None = None,
+    ) -> tuple[Verdict, RowAccount]:
+        return verify_recoding(source, release, recoded, self.unchanged, self.job.nulls, classes)
+
+
+def _refuse_levels(node: Sequence[int], hierarchies: Mapping[str, Hierarchy | Rule]) -> None:
+    """Refuse a level that a hierarchy does not have; the levels of a rule are known only with its values."""
+    for (name, hierarchy), level in zip(hierarchies.items(), node, strict=False):
+        if isinstance(hierarchy, Hierarchy) and level > hierarchy.height:
+            raise ConfigurationError(f"lattice.choose.node: {name} has levels 0 to {hierarchy.height}, not {level}.")
+
+
+FAMILY = Family("lattice", LatticeJob, LatticePipeline.of, LatticeRecoding, Sample("census", census))

@@ -1,0 +1,136 @@
+"""The lattice family's part of a report: front, levels, class sizes, search, what an attacker gains.
+
+Built from numbers and names of columns only. A class below k is refused, because the report must not show what the
+release hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anon_spark.families.lattice.facts import LatticeFacts, Search
+from anon_spark.model.facts import FrontPoint, LevelReached
+from anon_spark.report.formats import seconds, show
+from anon_spark.report.items import Item, Picture, Section, Table, Text
+from anon_spark.report.plots import front_plot, levels_plot, loss_plot
+from anon_spark.report.relational import class_items, refuse_small_classes, risk_items
+
+MOST_ROWS = 60  # of the front in the table; the JSON beside the page holds all
+
+LOSS_NAMES = {
+    "glm": "general loss (GLM), 0 to 1",
+    "dm": "discernibility loss (DM)",
+    "cm": "classification loss (CM), 0 to 1",
+}
+
+
+def lattice_sections(facts: LatticeFacts) -> list[Section]:
+    """The sections of a release.
+
+    Guarantee: no label of a hierarchy, no class below required_k; ValueError if the facts hold one.
+    """
+    if facts.chosen.k < facts.required_k:
+        raise ValueError(f"chosen.k is {facts.chosen.k}, required is {facts.required_k}: such a node cannot be chosen.")
+    refuse_small_classes(facts.required_k, facts.class_sizes)
+    return [
+        Section("What each k costs", _front_items(facts)),
+        Section("How far each attribute was generalized", _attribute_items(facts.attributes)),
+        Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
+        Section("What an attacker gains", risk_items(facts.risk)),
+        Section("Search", _search_items(facts.search)),
+    ]
+
+
+def _front_items(facts: LatticeFacts) -> list[Item]:
+    points = list(facts.front)
+    listed = any(point.node == facts.chosen.node for point in points)
+    if not listed:  # a node named by the user may lie off the front
+        points.append(facts.chosen)
+    points.sort(key=lambda point: (-point.k, point.loss, point.node))
+    at = next(i for i, point in enumerate(points) if point.node == facts.chosen.node)
+    picked = _picked(len(points), at)
+    rows = [_front_row(points[i], i == at, facts.required_k) for i in picked]
+    note = f"Levels in the order {', '.join(attribute.name for attribute in facts.attributes)}. "
+    if len(picked) < len(points):
+        note += f"{len(picked)} of {len(points)} points; all are in the JSON file."
+    plot = front_plot(points, at, facts.required_k, LOSS_NAMES[facts.loss])
+    return [
+        Text("", _front_words(facts, listed)),
+        Picture("Loss against k", plot, _front_alt(points, at, facts.required_k)),
+        Table(
+            "Points of the front",
+            ("", "k", "loss", "suppressed rows", "classes", "levels"),
+            rows,
+            note.strip(),
+            marked=[row for row, i in enumerate(picked) if i == at],
+        ),
+    ]
+
+
+def _front_row(point: FrontPoint, chosen: bool, required_k: int) -> tuple[object, ...]:
+    mark = "◆ chosen" if chosen else "" if point.k >= required_k else "below k"
+    return mark, point.k, point.loss, point.suppressed_rows, point.classes, show(point.node)
+
+
+def _front_words(facts: LatticeFacts, listed: bool) -> list[str]:
+    chosen = facts.chosen
+    words = [
+        f"Each of the {len(facts.front)} points is a way to generalize that no other found beats: none has at least its k at a "
+        "smaller loss. Further right protects more, further down keeps more detail.",
+        f"Chosen: k = {show(chosen.k)} (required {facts.required_k:,}), loss {show(chosen.loss)}, "
+        f"{show(chosen.suppressed_rows)} rows suppressed, {show(chosen.classes)} classes.",
+    ]
+    if not listed:
+        words.append("The chosen node is none of these points; it is drawn and listed beside them.")
+    if not facts.search.complete:
+        words.append("The search is a heuristic: the true front may have points that are not shown.")
+    return words
+
+
+def _front_alt(points: Sequence[FrontPoint], at: int, required_k: int) -> str:
+    return (
+        f"Step plot of {len(points)} points from k = {show(points[-1].k)} at loss {show(points[-1].loss)} "
+        f"to k = {show(points[0].k)} at loss {show(points[0].loss)}; k below {required_k:,} is shaded. "
+        f"Chosen: k = {show(points[at].k)} at loss {show(points[at].loss)}."
+    )
+
+
+def _picked(count: int, chosen: int) -> list[int]:
+    """At most MOST_ROWS indexes, evenly spread, both ends and the chosen one among them."""
+    if count <= MOST_ROWS:
+        return list(range(count))
+    spread = {round(step * (count - 1) / (MOST_ROWS - 1)) for step in range(MOST_ROWS)}
+    if chosen not in spread:
+        inner = sorted(spread)[1:-1]
+        spread.remove(min(inner, key=lambda i: abs(i - chosen)))
+        spread.add(chosen)
+    return sorted(spread)
+
+
+def _attribute_items(attributes: Sequence[LevelReached]) -> list[Item]:
+    reached = "; ".join(f"{attribute.name} {attribute.level} of {attribute.height}" for attribute in attributes)
+    lost = "; ".join(f"{attribute.name} {show(attribute.loss)}" for attribute in attributes)
+    rows = [
+        (attribute.name, attribute.level, attribute.height, attribute.labels, attribute.loss)
+        for attribute in attributes
+    ]
+    note = "Level 0 is the original value, the last level makes all values alike."
+    return [
+        Picture("Level reached", levels_plot(attributes), f"Level of each attribute: {reached}."),
+        Picture("Detail lost", loss_plot(attributes), f"Loss of each attribute, 0 to 1: {lost}."),
+        Table("", ("attribute", "level", "of", "labels at this level", "loss"), rows, note),
+    ]
+
+
+def _search_items(search: Search) -> list[Item]:
+    rows = [
+        ("Search", search.name),
+        ("Front", "complete: no point is missing" if search.complete else "points may be missing"),
+        ("Nodes of the lattice", search.nodes),
+        ("Nodes evaluated", search.evaluated),
+        ("Share evaluated", f"{search.evaluated / search.nodes:.1%}"),
+        ("Batches", search.batches),
+        ("Distinct tuples", search.tuples),
+        ("Time", seconds(search.seconds)),
+    ]
+    return [Table("", ("what", "value"), rows)]

@@ -1,0 +1,51 @@
+"""Jobs of the family `mst`: local recoding by minimum-spanning-tree partitioning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from anon_spark.config.job import KSpec, QuasiIdentifierJob
+from anon_spark.config.spec import Problem, Spec, texts, whole
+
+
+class MstPrivacySpec(KSpec):
+    """k-anonymity, and distinct l-diversity where it is asked for; no row is suppressed."""
+
+    k: int = Field(ge=2, description="Least number of records in a class.")
+    l: int | None = Field(  # noqa: E741 - the literature's name
+        default=None, ge=2, description="Least number of distinct values of every sensitive column in a class.")
+
+
+class MstSpec(Spec):
+    """How the tree is cut and small classes are merged."""
+
+    merge: Literal["auto", "greedy", "rounds"] = Field(
+        default="auto",
+        description="greedy: always the closest pair, quadratic; rounds: all mutual nearest; auto: by their number.")
+    zero_edges: Literal["include", "exclude"] = Field(
+        default="include", description="Whether equal records count in the threshold at which the tree is cut.")
+
+
+class MstJob(QuasiIdentifierJob):
+    """A job of the family `mst`."""
+
+    family: Literal["mst"] = Field(description="The algorithm family.")
+    privacy: MstPrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
+    mst: MstSpec = Field(default=MstSpec(), description="How the tree is cut and small classes are merged.")
+
+    @classmethod
+    def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
+        """Conflicts between keys: l needs a sensitive column and must not exceed k."""
+        yield from super().conflicts(raw, base)
+        least, values = whole(raw, "privacy", "k"), whole(raw, "privacy", "l")
+        if values is not None and not texts(raw, "columns", "sensitive"):
+            yield "privacy.l", "needs columns.sensitive: the columns that must stay diverse"
+        if least is not None and values is not None and values > least:
+            yield "privacy.l", f"is {values}, above privacy.k, which is {least}; a class of k rows cannot hold that many"
+
+
+JOB = MstJob

@@ -1,0 +1,126 @@
+"""The mst family in a run: reading, fit, audit and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anon_spark.auditing import (
+    Verdict,
+    published_classes,
+    verify_covered,
+    verify_k_anonymity,
+    verify_l_diversity,
+    verify_local_recoding,
+)
+from anon_spark.config.options import options_of
+from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
+from anon_spark.families.mst.anonymizer import MstAnonymizer
+from anon_spark.families.mst.facts import CoverLookUp, MstFacts
+from anon_spark.families.mst.job import MstJob
+from anon_spark.families.mst.recoding import MstRecoding
+from anon_spark.families.mst.sections import MEASURES, mst_sections
+from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
+from anon_spark.io.hierarchies import load_hierarchies
+from anon_spark.model.guarantee import DiverseAnonymity, KAnonymity, LDiversity
+from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.report import Section
+from anon_spark.risk import cover_attack
+from anon_spark.samples.census import census
+from anon_spark.samples.sample import Sample
+
+
+@dataclass(frozen=True)
+class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
+    """The steps of one mst job; everything that needs no row of the table is done in `of`."""
+
+    @classmethod
+    def of(cls, job: MstJob, spark: SparkSession | None) -> MstPipeline:
+        hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
+        refuse_ambiguous({name: entry for name, entry in hierarchies.items() if isinstance(entry, Hierarchy)})
+        return cls(job, hierarchies)
+
+    @property
+    def guarantee(self) -> KAnonymity | DiverseAnonymity:
+        names, columns = tuple(self.hierarchies), self.job.columns
+        anonymity = KAnonymity(self.job.privacy.k, names, columns.person)
+        if self.job.privacy.l is None:
+            return anonymity
+        return DiverseAnonymity(anonymity, LDiversity(self.job.privacy.l, names, columns.sensitive))
+
+    def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> MstRecoding:
+        job = self.job
+        return MstAnonymizer(
+            k=job.privacy.k,
+            l=job.privacy.l,
+            quasi_identifiers=self.hierarchies,
+            sensitive=job.columns.sensitive,
+            keep=job.columns.keep,
+            person=job.columns.person,
+            nulls=job.nulls,
+            on_unseen=job.on_unseen,
+            **options_of(self.job.mst),
+            progress=progress,
+        ).fit(df, workspace)
+
+    def examine(self, staged: Staged[MstRecoding]) -> Examined:
+        """The checks use the job's hierarchies. They count rows, because every person of the source has one row."""
+        release, hierarchies = staged.release, self.audited_hierarchies(staged.source)
+        classes = published_classes(release, list(hierarchies), None, self.unchanged)
+        classes = staged.workspace.store(classes, "audited-classes")
+        truth, account = verify_local_recoding(
+            staged.source,
+            release,
+            hierarchies,
+            staged.recoding.evidence()["assignment"],
+            self.unchanged,
+            self.job.nulls,
+            classes,
+        )
+        return Examined(self._promise(release, classes), [truth], account)
+
+    def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
+        """The checks without the private assignment: each row must still cover a tuple."""
+        hierarchies = self.audited_hierarchies(source)
+        coverage, account = verify_covered(source, release, hierarchies, self.unchanged, self.job.nulls)
+        return Examined(self._promise(release), [coverage], account)
+
+    def facts(self, staged: Staged[MstRecoding], audit: Audit) -> MstFacts:
+        """Facts of the release; counts of fit and audit are reused."""
+        recoding, rows = staged.recoding, audit.account.source
+        attack = cover_attack(staged.source, staged.release, recoding.fitted_hierarchies(), rows=rows)
+        look_up = CoverLookUp(
+            **vars(self.look_up(attack)),
+            expected_success_if_the_class_is_known=attack.class_expected,
+            worst_success_if_the_class_is_known=attack.class_worst,
+        )
+        risk = self.look_up_risk(staged, audit, recoding.counted, look_up)
+        return MstFacts(
+            **vars(recoding.facts()), **vars(recoding.measured()), class_sizes=self.class_sizes(audit), risk=risk
+        )
+
+    def worth(self, facts: MstFacts) -> Worth:
+        """General loss as the loss, and the columns whose rows are all on the top level."""
+        lost = tuple(attribute.name for attribute in facts.levels if attribute.shares[-1] >= 1)
+        return Worth(facts.measures.glm, MEASURES["glm"], lost, len(lost) == len(facts.levels))
+
+    def sections(self, facts: MstFacts) -> list[Section]:
+        return mst_sections(facts)
+
+    def _promise(self, release: DataFrame, classes: DataFrame | None = None) -> list[Verdict]:
+        k_anonymity = verify_k_anonymity(release, list(self.hierarchies), self.job.privacy.k, None, classes)
+        return [k_anonymity, *self._diversity(release)]
+
+    def _diversity(self, release: DataFrame) -> list[Verdict]:
+        least = self.job.privacy.l
+        if least is None:
+            return []
+        return [verify_l_diversity(release, list(self.hierarchies), self.job.columns.sensitive, least)]
+
+
+FAMILY = Family("mst", MstJob, MstPipeline.of, MstRecoding, Sample("census", census))

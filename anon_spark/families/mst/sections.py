@@ -1,0 +1,74 @@
+"""The mst family's part of a report: what was lost, levels side by side, class sizes, the tree, what an attacker gains.
+
+Built from numbers and names of columns only, as in the lattice family's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anon_spark.families.mst.facts import Measures, MstFacts, PartitionStatistics
+from anon_spark.model.facts import LevelShares
+from anon_spark.report.formats import seconds, show
+from anon_spark.report.items import Item, Picture, Section, Table, Text
+from anon_spark.report.plots import shares_plot, weights_plot
+from anon_spark.report.relational import class_items, refuse_small_classes, risk_items
+
+MEASURES = {
+    "glm": "general loss (GLM), 0 to 1",
+    "il": "information loss of the paper (IL), 0 to the number of attributes",
+    "ncp": "normalized certainty penalty (NCP), 0 to 1",
+    "dm": "discernibility (DM)",
+    "cavg": "average class size over k (CAVG), at least 1",
+}
+
+
+def mst_sections(facts: MstFacts) -> list[Section]:
+    """The sections of a release.
+
+    Guarantee: no label of a hierarchy, no class below required_k; ValueError if the facts hold one.
+    """
+    refuse_small_classes(facts.required_k, facts.class_sizes)
+    return [
+        Section("What was lost", _measure_items(facts.measures)),
+        Section("How far each attribute was generalized", _level_items(facts.levels)),
+        Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
+        Section("What an attacker gains", risk_items(facts.risk)),
+        Section("Tree, split and merge", _partition_items(facts.partition)),
+    ]
+
+
+def _measure_items(measures: Measures) -> list[Item]:
+    rows = [(MEASURES[name], value) for name, value in vars(measures).items()]
+    return [Table("", ("measure", "value"), rows, "0 loses nothing, except for DM and CAVG, which count class sizes.")]
+
+
+def _level_items(levels: Sequence[LevelShares]) -> list[Item]:
+    shares = "; ".join(f"{attribute.name}: {', '.join(map(show, attribute.shares))}" for attribute in levels)
+    words = (
+        "Local recoding: rows of one class share their levels, two classes need not. Level 0 is the original value, the "
+        "last level makes all values alike."
+    )
+    return [
+        Text("", [words]),
+        Picture("Share of rows on each level", shares_plot(levels), f"Shares of rows by level, from level 0. {shares}."),
+    ]
+
+
+def _partition_items(partition: PartitionStatistics) -> list[Item]:
+    rows = [
+        ("Distinct tuples", partition.tuples),
+        ("Threshold at which the whole tree is cut", partition.tau),
+        ("It isolates every distinct tuple", "yes" if partition.tau_below_min_weight else "no"),
+        ("Classes from the split", partition.kept),
+        ("Parts below k, to be merged", partition.small),
+        ("Merged by", partition.merge),
+        *([] if partition.rounds is None else [("Rounds", partition.rounds)]),
+        *((f"Time of the {name}", seconds(spent)) for name, spent in partition.steps.items()),
+    ]
+    items: list[Item] = [Table("", ("what", "value"), rows)]
+    if partition.weights:
+        edges = sorted(partition.weights.items())
+        counted = f"{show(len(edges))} different weights; {show(sum(count for _, count in edges))} edges."
+        items.append(Picture("Edges of the spanning tree by weight", weights_plot(edges), counted))
+    return items

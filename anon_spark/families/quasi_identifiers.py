@@ -1,0 +1,122 @@
+"""Pipeline steps shared by families with quasi-identifiers: columns, warnings, estimates, risk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.auditing import Kind, completed
+from anon_spark.columns import ROWS, quoted
+from anon_spark.config import QuasiIdentifierJob
+from anon_spark.families.contract import Audit, Pipeline, Shown, Staged
+from anon_spark.families.recoding import Recoding
+from anon_spark.model.estimate import ROUNDING, Estimate
+from anon_spark.model.facts import LookUp, LookUpFacts, LookUpRisk, SizeRange, UniqueRows
+from anon_spark.model.findings import Finding
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.model.lattice import lattice_of
+from anon_spark.primitives.classes import Frequencies
+from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
+from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
+from anon_spark.risk import CoverRisk, LinkRisk, homogeneity
+from anon_spark.risk.look_up.uniqueness import Uniqueness
+
+Q = TypeVar("Q", bound=QuasiIdentifierJob)
+R = TypeVar("R", bound=Recoding)
+T = TypeVar("T", bound=LookUpFacts)
+
+
+@dataclass(frozen=True)
+class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
+    """The steps that need only the columns' roles and hierarchies; a family adds its own."""
+
+    job: Q
+
+    @property
+    def named(self) -> list[str]:
+        return self.published
+
+    def check_types(self, df: DataFrame) -> None:
+        with_keys(df, self.hierarchies)  # refuses types that have no hierarchy
+
+    @property
+    def shown(self) -> Shown:
+        """Labels of the quasi-identifiers and kept columns may be known; in lattice a person may have several rows."""
+        columns, names = self.job.columns, tuple(self.hierarchies)
+        person = columns.person if self.counts_persons else None
+        return Shown(names, names, columns.keep, columns.sensitive, person)
+
+    def attacks(self, facts: T) -> list[Finding]:
+        """Findings for a look-up that succeeds more often than 1 / k; one row is enough."""
+        worst, promised = facts.risk.link_attack.worst, facts.risk.link_attack.promised_at_most
+        if worst <= promised + ROUNDING:
+            return []
+        text = f"The simulated look-up finds a row with {worst:.4f} at worst, promised at most {promised:.4f}."
+        return [Finding("look", "attack", text, worst)]
+
+    def homogeneous(self, facts: T) -> Mapping[str, float]:
+        return facts.risk.sensitive_value_shared_by_whole_class
+
+    def estimate(self, df: DataFrame) -> dict[str, int]:
+        """Rows, distinct tuples, nulls, unseen values and lattice nodes; unseen values raise as in a run.
+
+        Cost: two jobs, and one for persons; writes nothing.
+        """
+        keyed = with_keys(df, self.hierarchies)
+        tuples = keyed.groupBy(*(F.col(quoted(name)) for name in self.hierarchies)).agg(F.count(F.lit(1)).alias(ROWS))
+        counted = tuples.agg(F.count(F.lit(1)), F.coalesce(F.sum(ROWS), F.lit(0))).first()
+        assert counted is not None
+        entries = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(df, self.hierarchies))
+        if self.job.on_unseen == "error":
+            refuse_unseen(entries)
+        person = self.job.columns.person
+        return {
+            "rows": int(counted[1]),
+            **({"persons": df.select(quoted(person)).distinct().count()} if person else {}),
+            "distinct_tuples": int(counted[0]),
+            "lattice_nodes": lattice_of([entry.hierarchy for entry in entries]).size,
+            "rows_with_unseen_values": max((entry.unseen_rows for entry in entries), default=0),
+            "null_cells": sum(entry.null_rows for entry in entries),
+        }
+
+    def unique_before(self, counted: Frequencies) -> float:
+        """Share of source rows that are alone on their quasi-identifiers. Cost: one job over the distinct tuples."""
+        tuples = counted.frame.groupBy(*code_columns(len(self.hierarchies))).agg(F.sum(ROWS).alias(ROWS))
+        return Uniqueness(counted.rows, counted.tuples, tuples.where(F.col(ROWS) == 1).count()).share
+
+    def look_up(self, attack: LinkRisk | CoverRisk) -> LookUp:
+        """How often a sampled row is found."""
+        promised = 1 / self.job.privacy.k
+        return LookUp(
+            sampled_rows=attack.rows,
+            expected_success_before=attack.before_expected,
+            expected_success_after=attack.after_expected,
+            worst_success_after=attack.after_worst,
+            promised_at_most=promised,
+            **Estimate(attack.after_expected, attack.after_error, promised).facts(),
+        )
+
+    def look_up_risk(self, staged: Staged[R], audit: Audit, counted: Frequencies, attack: LookUp) -> LookUpRisk:
+        """The gain of an attacker who knows the quasi-identifiers. Cost: two jobs."""
+        smallest = audit.first(Kind.PROMISE).facts["smallest"]
+        unique = UniqueRows(self.unique_before(counted), 0.0 if smallest > 1 else None)
+        shared = homogeneity(staged.release, list(self.hierarchies), self.job.columns.sensitive)
+        return LookUpRisk(unique, attack, {entry.column: entry.share for entry in shared})
+
+    def class_sizes(self, audit: Audit) -> tuple[SizeRange, ...]:
+        """Sizes of the published classes, as the audit counted them."""
+        return tuple(SizeRange(*bucket) for bucket in audit.first(Kind.PROMISE).facts["histogram"])
+
+    def hierarchies_of(self, source: DataFrame) -> dict[str, Hierarchy]:
+        """The hierarchies as they apply to the source: rules completed, with a null leaf if nulls are kept."""
+        keyed = with_keys(source, self.hierarchies)
+        entries = dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
+        return {entry.name: entry.hierarchy for entry in entries}
+
+    def audited_hierarchies(self, source: DataFrame) -> dict[str, Hierarchy]:
+        """The job's hierarchies, rules completed by the audit's own reading of the source."""
+        return completed(source, self.hierarchies, self.job.nulls)

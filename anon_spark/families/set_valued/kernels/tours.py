@@ -1,0 +1,130 @@
+"""Short paths through the records of a segment between its fixed ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anon_spark.kernels.bitmaps import Sets, in_common, size_of
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.compiled import compiled
+
+MAX_SWEEPS = 50
+LONGEST_CHAIN = 3
+
+
+@compiled
+def tours(sets: Sets, order: Ints, starts: Ints) -> Ints:
+    """Each segment of an order (given by where they start) as a short path from its first to its last record.
+
+    Guarantee: deterministic; no segment's path gets longer. Cost: segment² distances, then sweeps.
+    """
+    toured = order.copy()
+    for number in range(starts.size):
+        last = starts[number + 1] if number + 1 < starts.size else order.size
+        segment = order[starts[number] : last]
+        if segment.size >= 4:
+            toured[starts[number] : last] = segment[shorter_path(distances(sets, segment))]
+    return toured
+
+
+@compiled
+def distances(sets: Sets, records: Ints) -> Codes:
+    """All Hamming distances between some records."""
+    distance = np.zeros((records.size, records.size), dtype=np.int32)
+    bitmaps, shared = sets.bits[records], np.empty(records.size, dtype=np.int64)
+    for place in range(records.size):
+        in_common(sets, records[place], bitmaps, 0, shared)
+        for other in range(records.size):
+            both = size_of(sets, records[place]) + size_of(sets, records[other])
+            distance[place, other] = both - 2 * shared[other]
+    return distance
+
+
+@compiled
+def path_length(distance: Codes, path: Ints) -> int:
+    total = np.int64(0)
+    for position in range(path.size - 1):
+        total += distance[path[position], path[position + 1]]
+    return int(total)
+
+
+@compiled
+def shorter_path(distance: Codes) -> Ints:
+    """Path from the first to the last record: nearest neighbours, improved; the original order unless the path is shorter."""
+    unchanged = np.arange(distance.shape[0])
+    path = nearest_path(distance)
+    for _ in range(MAX_SWEEPS):
+        if not (reverse_parts(distance, path) | move_chains(distance, path)):
+            break
+    return path if path_length(distance, path) < path_length(distance, unchanged) else unchanged
+
+
+@compiled
+def nearest_path(distance: Codes) -> Ints:
+    """Nearest-neighbour path; the last record stays at the end."""
+    count = distance.shape[0]
+    path = np.empty(count, dtype=np.int64)
+    used = np.zeros(count, dtype=np.bool_)
+    path[0], path[count - 1] = 0, count - 1
+    used[0] = used[count - 1] = True
+    for position in range(1, count - 1):
+        here, best = path[position - 1], -1
+        for other in range(count):
+            if not used[other] and (best < 0 or distance[here, other] < distance[here, best]):
+                best = other
+        path[position] = best
+        used[best] = True
+    return path
+
+
+@compiled
+def reverse_parts(distance: Codes, path: Ints) -> bool:
+    """2-opt: reverse inner parts whenever that shortens the path. True if one was reversed."""
+    improved = False
+    for first in range(1, path.size - 2):
+        for last in range(first + 1, path.size - 1):
+            before, after = path[first - 1], path[last + 1]
+            old = distance[before, path[first]] + distance[path[last], after]
+            if distance[before, path[last]] + distance[path[first], after] < old:
+                path[first : last + 1] = path[first : last + 1][::-1].copy()
+                improved = True
+    return improved
+
+
+@compiled
+def move_chains(distance: Codes, path: Ints) -> bool:
+    """Or-opt: move chains of up to three records, either way round, to where they lengthen the path least."""
+    improved = False
+    for length in range(1, LONGEST_CHAIN + 1):
+        for first in range(1, path.size - length):
+            last = first + length - 1
+            if last >= path.size - 1:
+                break
+            before, after = path[first - 1], path[last + 1]
+            head, tail = path[first], path[last]
+            gain = distance[before, head] + distance[tail, after] - distance[before, after]
+            best, target, turned = np.int64(0), -1, False
+            for gap in range(path.size - 1):  # between gap and gap + 1
+                if first - 1 <= gap <= last:
+                    continue
+                left, right = path[gap], path[gap + 1]
+                open_gap = distance[left, right]
+                straight = distance[left, head] + distance[tail, right] - open_gap - gain
+                crossed = distance[left, tail] + distance[head, right] - open_gap - gain
+                if straight < best:
+                    best, target, turned = np.int64(straight), gap, False
+                if crossed < best:
+                    best, target, turned = np.int64(crossed), gap, True
+            if target < 0:
+                continue
+            chain = path[first : last + 1].copy()
+            if turned:
+                chain = chain[::-1].copy()
+            if target > last:
+                path[first : target - length + 1] = path[last + 1 : target + 1].copy()
+                path[target - length + 1 : target + 1] = chain
+            else:
+                path[target + 1 + length : last + 1] = path[target + 1 : first].copy()
+                path[target + 1 : target + 1 + length] = chain
+            improved = True
+    return improved

@@ -1,0 +1,250 @@
+"""The set_valued family in a run: reading, fit, audit and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType
+
+from anon_spark.auditing import (
+    Kind,
+    Verdict,
+    verify_compatible,
+    verify_draw,
+    verify_fields,
+    verify_graph,
+    verify_labels,
+    verify_linked,
+    verify_nr_compat,
+)
+from anon_spark.auditing.reading.item_sets import item_set
+from anon_spark.columns import BLOCK, LINK, PART, ROWS, SLOT, quoted
+from anon_spark.config.options import options_of
+from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
+from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY, SetValuedAnonymizer
+from anon_spark.families.set_valued.facts import Rebuilt, SetValuedFacts, SetValuedRisk
+from anon_spark.families.set_valued.job import SetValuedJob
+from anon_spark.families.set_valued.recoding import SetValuedRecoding
+from anon_spark.families.set_valued.records import refuse_frequent_value
+from anon_spark.families.set_valued.sections import ERROR_RATE, set_valued_sections
+from anon_spark.families.set_valued.worth import counts_worth
+from anon_spark.kernels.randomness import derived
+from anon_spark.model.estimate import RULE
+from anon_spark.model.findings import Finding
+from anon_spark.model.guarantee import NonreciprocalAnonymity, NonreciprocalDiversity
+from anon_spark.model.progress import Progress
+from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import refuse_several_rows
+from anon_spark.report import Section
+from anon_spark.risk import known_link, reconstruction, relink_attack, relink_verdict
+from anon_spark.samples.baskets import baskets
+from anon_spark.samples.sample import Sample
+
+DRAWS_KEY = "draws"
+DRAWS, BLOCKS = 256, 4  # of the simulated link attack
+
+
+@dataclass(frozen=True)
+class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts]):
+    """The steps of one set_valued job. given: the key of the draws of the last fit."""
+
+    given: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def guarantee(self) -> NonreciprocalAnonymity | NonreciprocalDiversity:
+        columns, options = self.job.columns, self.job.set_valued
+        if self.job.privacy.l is None:
+            return NonreciprocalAnonymity(self.job.degree, columns.items, columns.label)
+        assert columns.label is not None, "l has a sensitive column"
+        shifted = self.job.truth == "shift" and options.graph == "ring"
+        return NonreciprocalDiversity(self.job.degree, columns.items, columns.label, shifted)
+
+    @classmethod
+    def of(cls, job: SetValuedJob, spark: SparkSession | None) -> SetValuedPipeline:
+        return cls(job, {})
+
+    @property
+    def named(self) -> list[str]:
+        return [self.job.columns.items, *self.job.columns.sensitive]
+
+    @property
+    def hidden(self) -> list[str]:
+        return [self.job.columns.items]
+
+    def fingerprint(self) -> str:
+        """Empty: the job has no hierarchies."""
+        return ""
+
+    def read(self, df: DataFrame) -> DataFrame:
+        """The columns the draw depends on: item sets and sensitive values. Numbers of persons may change."""
+        kept = (F.col(quoted(name)) for name in self.job.columns.sensitive)
+        return df.select(F.sort_array(item_set(self.job.columns.items)).alias(self.job.columns.items), *kept)
+
+    def check_types(self, df: DataFrame) -> None:
+        name = self.job.columns.items
+        kind = df.schema[name].dataType
+        if not (isinstance(kind, ArrayType) and isinstance(kind.elementType, StringType)):
+            raise ConfigurationError(f"columns.items {name} is {kind.simpleString()}: give a column of array<string>.")
+
+    def estimate(self, df: DataFrame) -> dict[str, int]:
+        """Rows, persons, distinct item sets and items, rows without a list or without items; raises as a run would.
+
+        Cost: three jobs, and one for persons; writes nothing.
+        """
+        columns, items = self.job.columns, F.col(quoted(self.job.columns.items))
+        for person in self.persons:
+            refuse_several_rows(df, person)
+        listed = df.where(items.isNotNull())
+        counts = df.agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(items.isNull()).alias("without"),
+            F.count_if(F.size(items) == 0).alias("empty"),
+            F.countDistinct(item_set(columns.items)).alias("sets"),
+        ).collect()[0]
+        in_scope = counts["rows"] - counts["without"]
+        if counts["without"] and self.job.nulls == "value":
+            raise DataError(
+                f"columns.items {columns.items}: {counts['without']:,} rows have no list. An empty list is a record without "
+                "items; to leave these rows out, set nulls: suppress.",
+                rows=counts["without"],
+            )
+        self._refuse_too_few(listed, in_scope)
+        return {
+            "rows": counts["rows"],
+            "distinct_item_sets": counts["sets"],
+            "distinct_items": listed.select(F.explode(items)).distinct().count(),
+            "rows_without_a_list": counts["without"],
+            "rows_without_items": counts["empty"],
+        }
+
+    def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> SetValuedRecoding:
+        job = self.job
+        self.given[DRAWS_KEY] = derived(key, "draws")  # the order of rows is public, so it must not reveal the draws
+        return SetValuedAnonymizer(
+            items=job.columns.items,
+            k=job.privacy.k,
+            l=job.privacy.l,
+            sensitive=job.columns.label,
+            person=job.columns.person,
+            nulls=job.nulls,
+            **options_of(job.set_valued) | {"truth": job.truth},
+            key=self.given[DRAWS_KEY],
+            progress=progress,
+        ).fit(df, workspace)
+
+    def examine(self, staged: Staged[SetValuedRecoding]) -> Examined:
+        """The checks use the private graph of the run, which comes with the staged release."""
+        columns, degree, recoding = self.job.columns, self.job.degree, staged.recoding
+        evidence = recoding.evidence()
+        linked, edges = evidence["linked"], evidence["edges"]
+        covered, account = verify_nr_compat(
+            staged.source, staged.release, columns.items, degree, columns.label, self.job.nulls
+        )
+        label, values = columns.label, self.job.privacy.l
+        promise = [
+            verify_graph(linked, staged.rows, edges, degree),
+            *([] if label is None else [verify_labels(linked, staged.rows, edges, label, values)]),
+            verify_draw(edges, recoding.key, self.given.get(DRAWS_KEY)),
+        ]
+        truth = [
+            verify_fields(staged.release),
+            verify_linked(staged.source, linked, columns.items, columns.sensitive),
+            verify_compatible(linked, staged.rows, edges, columns.items),
+            covered,
+        ]
+        attack = self._attacked(staged, linked)
+        return Examined(promise, truth, account, more=[attack])
+
+    def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
+        """The checks that do not need the private graph and draw."""
+        columns = self.job.columns
+        covered, account = verify_nr_compat(
+            source, release, columns.items, self.job.degree, columns.label, self.job.nulls
+        )
+        return Examined([], [verify_fields(release), covered], account)
+
+    @property
+    def shown(self) -> Shown:
+        """Published are only items, which this family does not protect, and the sensitive column."""
+        return Shown(sensitive=self.job.columns.sensitive)
+
+    @property
+    def grave(self) -> frozenset[str]:
+        return frozenset({DEFINITION_ONLY})
+
+    def worth(self, facts: SetValuedFacts) -> Worth:
+        """ER as the loss, and counts worse than the answer "none" (rows that have an item) or "all" (rows that lack some)."""
+        error, queries = facts.measures.er, facts.queries
+        if queries is None:
+            return Worth(error, ERROR_RATE)
+        kinds = {
+            "rows that have an item, by base alone": (queries.present, queries.present_if_nothing_is_said),
+            "rows that lack some items, by base alone": (queries.absent, queries.absent_if_nothing_is_said),
+        }
+        poor = tuple(kind for kind, (counted, unsaid) in kinds.items() if counted > unsaid)
+        return Worth(error, ERROR_RATE, poor=poor)
+
+    def attacks(self, facts: SetValuedFacts) -> list[Finding]:
+        """Findings for simulated link attacks that exceed the promise by more than chance, but that the gate let pass."""
+        text = "A simulated link attack by {} finds {}. Promised at most {:.4f}. " + RULE
+        return [
+            Finding("look", "attack", text.format(name, estimate, estimate.promise), estimate.rate)
+            for name, estimate in facts.risk.link_attack.estimates.items()
+            if estimate.noticed
+        ]
+
+    def facts(self, staged: Staged[SetValuedRecoding], audit: Audit) -> SetValuedFacts:
+        """Facts of the release; the success of link attacks is taken from the audit."""
+        recoding, attacked = staged.recoding, audit.first(Kind.ATTACK).facts
+        rebuilt = Rebuilt.of(reconstruction(recoding.slots, self.job.set_valued.graph, self.job.degree))
+        return SetValuedFacts(
+            **vars(recoding.facts()),
+            **vars(recoding.measured()),
+            **vars(counts_worth(recoding, self.job.columns.items)),
+            definition_only=self.guarantee.definition_only,
+            risk=SetValuedRisk(attacked["link_attack"], attacked["known_link"], rebuilt),
+        )
+
+    def sections(self, facts: SetValuedFacts) -> list[Section]:
+        return set_valued_sections(facts)
+
+    def _attacked(self, staged: Staged[SetValuedRecoding], linked: DataFrame) -> Verdict:
+        """Verdict on a simulated attack on fresh draws in some blocks: whether it finds no more rows than promised.
+
+        Cost: DRAWS walks, in one block or spread over BLOCKS of them, and a comparison of some hundred records with every row.
+        """
+        recoding, degree = staged.recoding, self.job.degree
+        blocks = recoding.slots.select(BLOCK).distinct().orderBy(F.xxhash64(BLOCK)).limit(BLOCKS).collect()
+        draws = DRAWS // len(blocks)
+        attacked = replace(recoding, slots=recoding.slots.where(F.col(BLOCK).isin([row[0] for row in blocks])))
+        keys = [derived(recoding.key, f"attack {number}") for number in range(draws)]  # none is that of the release
+        drawn = staged.workspace.store(attacked.drawn_again(keys), "attack-draws")
+        attacks = relink_attack(linked, staged.rows, drawn, self.job.columns.items, degree)
+        known = known_link(drawn, attacked.slots.select(LINK, BLOCK, PART, SLOT), degree)
+        return relink_verdict(attacks, known, degree, draws)
+
+    def _refuse_too_few(self, listed: DataFrame, rows: int) -> None:
+        """Raise as a run would: too few rows for k or l, or a sensitive value on too many of them."""
+        name = "k" if self.job.privacy.l is None else "l"
+        if 0 < rows < self.job.degree:
+            raise DataError(f"{name} = {self.job.degree} is more than the {rows:,} rows of the table. Lower {name}.", rows=rows)
+        if self.job.privacy.l is None or rows == 0:
+            return
+        label = F.col(quoted(str(self.job.columns.label)))
+        most = int(listed.groupBy(label).agg(F.count(F.lit(1)).alias(ROWS)).agg(F.max(ROWS)).collect()[0][0])
+        refuse_frequent_value(self.job.degree, str(self.job.truth), most, rows)
+
+
+FAMILY = Family(
+    "set_valued",
+    SetValuedJob,
+    SetValuedPipeline.of,
+    SetValuedRecoding,
+    Sample("baskets", baskets, share=0.2, fewest=500),
+    draws=True,
+)

@@ -1,0 +1,183 @@
+"""The set_valued family's part of a report: what was lost, what counts are worth, what an attacker gains, order and graph.
+
+Built from numbers only: no item and no sensitive value, which are values of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from anon_spark.families.set_valued.block import GraphKind
+from anon_spark.families.set_valued.facts import (
+    CountExample,
+    Measures,
+    QueryErrors,
+    Rebuilt,
+    SetValuedFacts,
+    SetValuedRisk,
+    UncertainItems,
+)
+from anon_spark.model.estimate import RULE
+from anon_spark.report.formats import seconds, show, wording
+from anon_spark.report.items import Item, Picture, Section, Table, Text
+from anon_spark.report.plots import range_name, rates_plot, sizes_plot
+from anon_spark.risk.item_sets.relink_facts import Attack, KnownLink, LinkAttack
+
+ERROR_RATE = "error rate (ER): wrong items of a row per item of its record, expected over the draw"
+ORDERS = {
+    "gray": "sorted by Gray code",
+    "gray_tsp": "Gray code, then short tours (as published)",
+    "window": "Gray code, improved for whole neighbourhoods",
+    "window_nearest": "nearest neighbourhoods, improved",
+    "spaced": "nearest neighbourhoods with sensitive values apart",
+}
+GRAPHS: Mapping[GraphKind, str] = {
+    "ring": "ring: neighbourhoods overlap",
+    "groups": "groups: disjoint neighbourhoods",
+}
+ATTACKS: Mapping[Attack, str] = {"fit": "nearest row that fits", "simulation": "most frequent in own draws"}
+
+
+def set_valued_sections(facts: SetValuedFacts) -> list[Section]:
+    """The sections of a release; the accuracy of counts is left out if no record has items."""
+    weak = [Section("Definition only", _weak_items(facts))] if facts.definition_only else []
+    counts = []
+    if facts.queries is not None:
+        counts.append(Section("What counts are worth", _query_items(facts.queries, facts.example)))
+    return [
+        *weak,
+        Section("What was lost", _loss_items(facts.measures, facts.uncertain_items)),
+        *counts,
+        Section("What an attacker gains", _risk_items(facts.risk)),
+        Section("Order and graph", _order_items(facts)),
+    ]
+
+
+def _weak_items(facts: SetValuedFacts) -> list[Item]:
+    name = "k" if facts.l is None else "l"
+    why = (
+        "equal sensitive values stand just l places apart, so a ring has only l possible assignments"
+        if facts.truth == "shift"
+        else f"with {name} = {facts.required_k} a ring has only two possible assignments"
+    )
+    words = (
+        f"The guarantee holds by its definition only: {why}. Whoever knows which row is one person's knows it of everybody "
+        f"in that ring. For a release that strangers get, take {name} of 3 or more and truth: spaced."
+    )
+    return [Text("", [words])]
+
+
+def _loss_items(measures: Measures, uncertain: Sequence[UncertainItems]) -> list[Item]:
+    rows = [
+        (ERROR_RATE, measures.er),
+        ("uncertain items of a row, mean", measures.uncertain),
+        ("greatest number of wrong items of a row, mean", measures.max_errors),
+        ("records without items, left out of the error rate", measures.empty),
+    ]
+    sizes = {range_name(group.least, group.most): group.rows for group in uncertain}
+    bars = "; ".join(f"{name}: {show(count)} rows" for name, count in sizes.items())
+    plot = sizes_plot(sizes, "rows", "uncertain items of a row")
+    return [
+        Table("", ("measure", "value"), rows, "No item is generalized: a row is a record with errors."),
+        Picture("Rows by their uncertain items", plot, f"Bars by number of uncertain items. {bars}."),
+    ]
+
+
+def _query_items(queries: QueryErrors, example: CountExample | None) -> list[Item]:
+    words = (
+        f"{show(queries.number)} random queries of each type were answered on the published items (base) and on the "
+        "originals. The error of a query is the difference of the two counts as a share of all rows."
+    )
+    errors = {
+        f"rows with all {show(queries.size_present)} items (type I)": queries.present,
+        f"rows with none of {show(queries.size_absent)} items (type II)": queries.absent,
+    }
+    bars = "; ".join(f"{name}: {show(error)}" for name, error in errors.items())
+    items: list[Item] = [
+        Text("", [words]),
+        Picture("Mean error of a count (QE)", rates_plot(errors), f"Mean error by type of query. {bars}."),
+    ]
+    if example is not None:
+        rows = [
+            ("certainly", example.lower),
+            ("estimated", example.estimate),
+            ("possibly", example.upper),
+            ("by the base items alone", example.base),
+        ]
+        note = "The true count is never outside the bounds; anon_spark.count counts like this on any release."
+        items.append(Table("Example: how many rows have some frequent item", ("rows that have it", "count"), rows, note))
+    return items
+
+
+def _risk_items(risk: SetValuedRisk) -> list[Item]:
+    return [*_attack_items(risk.link_attack), *_known_link_items(risk.known_link), *_rebuilt_items(risk.reconstruction)]
+
+
+def _attack_items(attack: LinkAttack) -> list[Item]:
+    """Each simulated rate next to the promise, and the rule that judges it."""
+    words = (
+        "Somebody who knows all item sets and the method, but no sensitive value and no draw, guesses which row is whose. "
+        "The attack was run against fresh draws on the same graph, never against the published one."
+    )
+    promise, estimates = attack.promised_at_most, attack.estimates.items()
+    judged = [f"{wording(ATTACKS[name])}: {estimate}; promised at most {promise:.4f}." for name, estimate in estimates]
+    rule = f"{RULE} With so many draws that is a rate of {attack.refused_from_a_rate_of:.4f}."
+    rates = {**{ATTACKS[name]: estimate.rate for name, estimate in estimates}, "promised at most": promise}
+    bars = "; ".join(f"{name}: {show(rate)}" for name, rate in rates.items())
+    return [
+        Text("", [words, *judged, rule]),
+        Picture("Share of records found", rates_plot(rates, promise), f"Share of records whose row was found. {bars}."),
+        Table("Link attack", ("measure", "value"), [(wording(name), value) for name, value in vars(attack).items()]),
+    ]
+
+
+def _known_link_items(known: KnownLink) -> list[Item]:
+    """Rates of an attacker with one known link; empty if no pair of records was tried."""
+    words = (
+        "One known link: somebody also knows which row is one person's. Nothing is promised then. Measured on fresh draws of "
+        "the same graph: how often the row of another record is found, by the place that is most frequent beside the known one."
+    )
+    kinds = {
+        "no link": known.none,
+        "the link of a record that shares a row with it": known.neighbour,
+        "the link of another record of its block": known.other,
+    }
+    rows = [
+        (kind, estimate.rate, f"{estimate.interval_from:.4f} to {estimate.interval_to:.4f}", estimate.standard_error)
+        for kind, estimate in kinds.items()
+        if estimate is not None
+    ]
+    if not rows:
+        return []
+    if known.none is not None and known.neighbour is not None:
+        words += f" A known link lifts the rate of a neighbour from {known.none.rate:.4f} to {known.neighbour.rate:.4f}."
+    head = ("known beside all item sets and the graph", "rows found", "95 % interval", "standard error")
+    return [Text("", [words]), Table("What one known link tells", head, rows)]
+
+
+def _rebuilt_items(rebuilt: Rebuilt) -> list[Item]:
+    words = (
+        "Items are not protected. Somebody who knows no item set at all chains rows that overlap and solves for the "
+        "records; the share below was rebuilt so, without any draw. Do not use this family where an item is sensitive."
+    )
+    rows = [(wording(name), value) for name, value in vars(rebuilt).items()]
+    return [Text("", [words]), Table("Reconstruction of item sets", ("measure", "value"), rows)]
+
+
+def _order_items(facts: SetValuedFacts) -> list[Item]:
+    measures, times = facts.measures, facts.statistics
+    rows = [
+        ("Records", facts.records),
+        ("Different items", facts.universe),
+        ("Graph", GRAPHS[facts.graph]),
+        *([] if facts.truth is None else [("Equal sensitive values kept apart by", facts.truth)]),
+        ("Blocks", measures.blocks),
+        ("Pairs of a record and a row it may be", measures.edges),
+        ("Steps of the random walks", measures.steps),
+        ("Time of sorting", seconds(times.seconds_sort)),
+        ("Time of cutting into blocks", seconds(times.seconds_blocks)),
+        ("Time of orders, graphs and draws", seconds(times.seconds)),
+    ]
+    orders = [(ORDERS.get(kind, kind), blocks) for kind, blocks in facts.orders.items()]
+    note = f"Asked for: {facts.order}. Of the orders tried in a block, the one with the fewest errors is taken."
+    return [Table("", ("what", "value"), rows), Table("Order of the records", ("order", "blocks"), orders, note)]

@@ -1,0 +1,155 @@
+"""The tree family's part of a report: what was lost, what holds, what attackers gain, how the cut was found.
+
+From numbers and names of node types alone: no value, no label of a hierarchy, and not which relations were disassociated.
+"""
+
+from __future__ import annotations
+
+from anon_spark.families.tree.facts import KnowledgeAttack, TreeFacts
+from anon_spark.model.estimate import EXACT_RULE
+from anon_spark.model.facts import LevelShares
+from anon_spark.report.formats import seconds, show
+from anon_spark.report.items import Item, Picture, Section, Table, Text
+from anon_spark.report.plots import range_name, rates_plot, shares_plot, sizes_plot, trail_plot
+
+MEASURES = {"rpd": "chance to guess a path (RPD), 0 to 1", "rpd_a": "what cuts were compared by (RPD_a)"}
+SEARCHES = {
+    "beam": "beam: the cheapest cuts of every generation",
+    "gcs": "gcs: the cheapest cut of a queue first",
+    "ocs": "ocs: as gcs, no relation is ever disassociated",
+    "acs": "acs: all cuts",
+}
+COUNTED = {"driver": "where the search ran", "tasks": "in tasks"}
+RULE_OF_THREE = "Where none of so many draws was found, the true share is below 3 / drawn with 95 %."
+AWARE = (
+    "Somebody who knows the schema can look for a value that stands without the node type that was above it: such a value lost "
+    "a relation. The guarantee does not cover that. Counted: knowledge with a relation that was disassociated, and how often "
+    "fewer than k records show it that way."
+)
+
+
+def tree_sections(facts: TreeFacts) -> list[Section]:
+    """The sections of a release.
+
+    Guarantee: no label and no support below required_k; ValueError if the facts hold one.
+    """
+    small = sum(supports.least < facts.required_k for supports in facts.supports)
+    if small:
+        raise ValueError(f"supports: {small} ranges start below k = {facts.required_k}. Count what the audit verified only.")
+    return [
+        Section("What was lost", _loss_items(facts)),
+        Section("What many records share", _support_items(facts)),
+        Section("What an attacker gains", _risk_items(facts)),
+        Section("How the cut was found", _search_items(facts)),
+    ]
+
+
+def _loss_items(facts: TreeFacts) -> list[Item]:
+    measures = [(MEASURES[name], value) for name, value in vars(facts.measures).items() if value is not None]
+    items: list[Item] = [Table("", ("measure", "value"), measures)]
+    drawn = [cut for cut in facts.node_types if not cut.sensitive and cut.label_count]
+    if drawn:
+        shares = [LevelShares(cut.name, tuple(number / cut.label_count for number in cut.labels)) for cut in drawn]
+        counts = "; ".join(f"{cut.name}: {show(cut.label_count)} for {show(cut.values)} values" for cut in drawn)
+        items.append(Picture("Labels of the cut by level", shares_plot(shares), f"From values as they were on. {counts}."))
+    rows = [
+        (cut.name, cut.values, cut.label_count or "in *", cut.labels[0], "yes" if cut.sensitive else "no")
+        for cut in facts.node_types
+    ]
+    head = ("node type", "values", "labels in the cut", "of them values as they were", "sensitive")
+    items.append(Table("Node types", head, rows))
+    items.append(Text("", [_relation_words(facts)]))
+    if facts.disassociated:
+        pairs = [(pair.upper, pair.lower, pair.pairs) for pair in facts.disassociated]
+        items.append(Table("Relations disassociated", ("upper node type", "lower node type", "pairs of labels"), pairs))
+    return items
+
+
+def _relation_words(facts: TreeFacts) -> str:
+    if facts.disassociated_relations:
+        return (
+            f"{show(facts.disassociated_relations)} relations between labels were disassociated in all records: the lower value "
+            "stands beside the upper one there, without what hung below it. A true relation may be missing from a record; "
+            "none was invented."
+        )
+    if facts.nested:
+        return "No relation was disassociated: the release also holds the records as nested values."
+    return "No relation was disassociated."
+
+
+def _support_items(facts: TreeFacts) -> list[Item]:
+    words = (
+        f"Every set of up to m = {facts.m} labels that occurs in a record, with any n = {facts.n} or fewer relations among "
+        f"them, was counted in the release by the audit: each is in at least {facts.required_k} records."
+    )
+    sets = {range_name(supports.least, supports.most): supports.sets for supports in facts.supports}
+    counts = "; ".join(f"{name} records: {show(number)}" for name, number in sets.items())
+    picture = sizes_plot(sets, "sets", "records that share a set of labels and relations")
+    items: list[Item] = [Text("", [words]), Picture("How many records share what may be known", picture, f"{counts}.")]
+    if facts.highest_share is not None and facts.l is not None:
+        share = f"The most frequent sensitive value has a share of {show(facts.highest_share)} among records that fit."
+        items.append(Text("", [f"{share} At most {show(1 / facts.l)} is promised."]))
+    return items
+
+
+def _risk_items(facts: TreeFacts) -> list[Item]:
+    attacks = list(facts.risk.knowledge_attack.values())
+    words = (
+        "Somebody draws knowledge from true records and looks for published records that fit. What is promised leaves none, or "
+        f"{facts.required_k} and more; the other rows show what more knowledge finds."
+    )
+    rates = {_known(attack): attack.share_below for attack in attacks}
+    shares = "; ".join(f"{name}: {show(rate)}" for name, rate in rates.items())
+    rows = [
+        (_known(row), "yes" if row.promised else "no", row.drawn, row.nothing, row.below, row.least, row.lost)
+        for row in attacks
+    ]
+    few = f"fit 1 to {facts.required_k - 1}"
+    head = ("known", "promised", "drawn", "fit no record", few, "fewest that fit", "without the person")
+    items: list[Item] = [
+        Text("", [words, f"Promised within the promise: 0. {RULE_OF_THREE} {EXACT_RULE}"]),
+        Picture("Share of what was drawn that fits fewer than k records, but some", rates_plot(rates), f"{shares}."),
+        Table("Knowledge attack", head, rows),
+    ]
+    aware = facts.risk.structure_attack
+    if aware is not None:
+        items += [
+            Text("", [AWARE]),
+            Table("Structure-aware attacker", ("measure", "value"), list(vars(aware).items())),
+        ]
+    return items
+
+
+def _known(attack: KnowledgeAttack) -> str:
+    kind = "groups" if attack.level else "values"
+    absent = f", {show(attack.negated)} {kind} absent" if attack.negated else ""
+    return f"{show(attack.labels)} values, {show(attack.relations)} relations{absent}"
+
+
+def _search_items(facts: TreeFacts) -> list[Item]:
+    search = facts.search
+    rows = [
+        ("Records", facts.records),
+        ("Values in them", facts.nodes),
+        *([] if facts.merged_siblings is None else [("Equal siblings that were put together", facts.merged_siblings)]),
+        ("Search", SEARCHES[search.search]),
+        ("Cuts there are", _many(search.cuts)),
+        ("Cuts judged", search.evaluated),
+        ("Cuts whose label sets hold", search.passed_value_check),
+        ("Rounds of counting", search.rounds),
+        ("Counted", COUNTED[search.counted]),
+        *([("Stopped early", f"by {search.stopped_by}")] if search.stopped_by else []),
+        ("Time of reading", seconds(search.seconds_reading)),
+        ("Time of the search", seconds(search.seconds)),
+    ]
+    (_, first), (last_at, last) = search.trail[0], search.trail[-1]
+    words = f"From {show(first)} for everything alike to {show(last)}."
+    return [
+        Picture("Best loss by cuts judged", trail_plot(search.trail, max(search.evaluated, last_at)), words),
+        Table("", ("what", "value"), rows),
+    ]
+
+
+def _many(cuts: str) -> str:
+    """A number that may be too large to write out."""
+    return show(int(cuts)) if len(cuts) <= 9 else f"about 10^{len(cuts) - 1}"

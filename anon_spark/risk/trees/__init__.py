@@ -1,0 +1,1 @@
+"""Attacks on published trees by known labels and relations."""

@@ -1,0 +1,107 @@
+"""Everything that can be refused before a row is read: configuration, hierarchies, places, versions, columns."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from anon_spark.config import JobSpec, config_hash, is_path, is_uri, relation
+from anon_spark.errors import ConfigurationError
+from anon_spark.families.contract import Pipeline
+from anon_spark.families.registry import pipeline_of
+from anon_spark.io.names import require_publishable
+from anon_spark.io.nesting import nesting_notes, read_input
+from anon_spark.io.places import require_lasting, require_writable
+from anon_spark.io.publication import Output, output_for_run
+from anon_spark.io.run_log import check_run_log
+from anon_spark.io.tables import Snapshot, location_of
+from anon_spark.primitives.rounds import usable
+
+RUN_KEY = "ANON_SPARK_RUN_KEY"  # for tests: a run with a given key is marked "not for release"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A job that can run: its steps, its input at a pinned version, and what is at its output now."""
+
+    job: JobSpec
+    spark: SparkSession
+    steps: Pipeline[Any, Any, Any]
+    source: Snapshot
+    output: Output
+    config_hash: str  # of the job and of the hierarchies it points to
+
+    def input_notes(self) -> list[str]:
+        """Messages on tables nested into the input; none for a single table. Cost: one job per nested table."""
+        return nesting_notes(self.source, self.job.input)
+
+
+def run_key() -> tuple[str, bool]:
+    """The key of the run's random order, and whether its release is fit to be handed out."""
+    test_key = os.environ.get(RUN_KEY)
+    return (test_key, False) if test_key else (secrets.token_hex(16), True)
+
+
+def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
+    """Check everything that needs no row. Raises ConfigurationError; writes nothing."""
+    _refuse_unwritable_report(job.output.report)
+    usable(spark, job.work)
+    for key, table in (("output.table", job.output.table), ("output.runs", job.output.runs)):
+        require_lasting(spark, table, key)
+    steps = pipeline_of(job, spark)
+    source = read_input(spark, job.input, job.fields)
+    steps.check_columns(source.frame)
+    require_publishable(source.frame, steps.published)
+    output = output_for_run(spark, job.output.table)
+    check_run_log(spark, job.output.runs)
+    _refuse_touching_places(job, spark, source)
+    _refuse_unwritable_places(job)
+    return Preparation(job, spark, steps, source, output, job_digest(job, steps))
+
+
+def job_digest(job: JobSpec, steps: Pipeline[Any, Any, Any]) -> str:
+    """The digest of a job in a commit and in the run log: of its file and the hierarchies it points to."""
+    return hashlib.sha256(f"{config_hash(job)}\n{steps.fingerprint()}".encode()).hexdigest()
+
+
+def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot) -> None:
+    """Refuse places inside each other, by their real locations: a catalog name may lead into another table's folder."""
+    read = {f"{key}.table": part.location for key, part in source.tables.items()}
+    places = {
+        **read,
+        "output.table": location_of(spark, job.output.table),
+        "output.runs": location_of(spark, job.output.runs),
+        "output.report": job.output.report,
+        "work": job.work,
+    }
+    known = [(key, place) for key, place in places.items() if place is not None]
+    for (key, place), (other, other_place) in combinations(known, 2):
+        overlap = None if key in read and other in read else relation(place, other_place)
+        if overlap is not None:
+            raise ConfigurationError(f"{key} {overlap} {other}: choose places apart from each other.")
+
+
+def _refuse_unwritable_places(job: JobSpec) -> None:
+    """Refuse places that cannot be written, before the work; the test leaves nothing behind."""
+    places = {"output.table": job.output.table, "output.runs": job.output.runs, "work": job.work}
+    for key, place in places.items():
+        if place is not None and is_path(place):
+            require_writable(place, key)
+
+
+def _refuse_unwritable_report(report: str | None) -> None:
+    """Refuse a report that cannot be written: it would be missing after the publication."""
+    if report is None:
+        return
+    if is_uri(report):
+        raise ConfigurationError("output.report: a report is a file on the driver. Give a path without scheme.")
+    if Path(report).is_dir():
+        raise ConfigurationError(f"output.report: {report} is a folder. Give the path of a page, ending in .html.")
+    require_writable(str(Path(report).absolute().parent), "output.report", report)

@@ -1,0 +1,60 @@
+"""A nightly warehouse pipeline: check the job, publish a verified release, hand it over. Copy it and change what is yours.
+
+    spark-submit pipelines/nightly.py conf/lattice.yaml --hand-over warehouse.shared.census
+    python pipelines/nightly.py conf/lattice.yaml
+
+It ends with the exit code of `anon-spark run`, so that a scheduler can tell what to do: 0 published, or nothing new to
+publish; 2 the job file is wrong: call an engineer; 3 the data do not allow a release: ask the data office; 1 anything else:
+try again later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+import anon_spark as an
+
+
+def nightly(job: str, hand_over: str | None, spark: SparkSession) -> an.RunReport:
+    """Plan, run and hand over. Raises an AnonSparkError where nothing was published."""
+    # 1. plan: a wrong job file, a missing column or an output that cannot be written is found before any work
+    planned = an.plan(job, spark)
+    print("\n".join(planned.lines()))
+
+    # 2. run: anonymize, audit what was staged, publish in one commit; the same rows again are recognised
+    report = an.run(job, spark)
+    print(report.verdict)
+
+    # 3. hand over the version that was verified, whatever is written to the release afterwards
+    if hand_over is not None and report.status == "published" and report.output_table is not None:
+        reader = spark.read.format("delta").option("versionAsOf", str(report.output_version))
+        is_path = "/" in report.output_table
+        release = reader.load(report.output_table) if is_path else reader.table(report.output_table)
+        release.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(hand_over)
+        print(f"handed over: {hand_over}")
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Publish a verified release every night.")
+    parser.add_argument("job", help="the job file")
+    parser.add_argument("--hand-over", metavar="TABLE", help="a catalog table for the readers of the release")
+    options = parser.parse_args(arguments)
+    try:
+        report = nightly(options.job, options.hand_over, an.session("nightly release"))
+    except an.AnonSparkError as error:
+        # counts and names only: the message may go into a log or a mail
+        print(f"no release tonight: {error}", file=sys.stderr)
+        return error.exit_code
+    look = [finding.text for finding in report.findings if finding.level == "look"]
+    if look:
+        print("published, but look at:", *look, sep="\n  ")  # a careful office reads these before readers do
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""The lattice family against brute force on random small tables: counts, fronts and searches, arrays only."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_spark.families.lattice.exact import exact_front
+from anon_spark.families.lattice.exhaustive import exhaustive_front
+from anon_spark.families.lattice.poka import Depth, Poka
+from anon_spark.families.lattice.scores import Scores
+from anon_spark.model.front import Point, nondominated
+from anon_spark.model.hierarchy import Hierarchy
+from tests.families.lattice.tables import LOSSES, Case, cases, loss_value, scores_of
+from tests.oracle import lattice_oracle as oracle
+
+DEPTHS: tuple[Depth, ...] = (1, 2, 3, "best", "worst")
+
+
+def shown(scores: Scores, points: list[Point]) -> list[oracle.Point]:
+    return [oracle.Point(point.node, point.k, loss_value(scores, point.loss)) for point in points]
+
+
+@settings(max_examples=60)
+@given(cases(), st.sampled_from(LOSSES))
+def test_every_node_counts_as_by_brute_force(case: Case, loss: str) -> None:
+    truth, scores = case.oracle(loss), case.scores(loss)
+    for point in scores.evaluate(truth):
+        expected = truth[point.node]
+        kept = [size for size in expected.classes.values() if size.persons >= expected.k]
+        assert (point.k, point.suppressed, point.classes) == (expected.k, expected.n_sup, len(kept))
+        assert loss_value(scores, point.loss) == expected.loss
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_sums_before_suppression_bound_every_loss_above(case: Case) -> None:
+    """What `exact` relies on: k never falls and the loss without suppression never falls on the way up."""
+    for loss in LOSSES:
+        scores = case.scores(loss)
+        points = scores.evaluate([tuple(row) for row in case.lattice.nodes().tolist()])
+        floors = {point.node: scores.loss.floor(scores.stats[point.node]) for point in points}
+        for point in points:
+            assert floors[point.node] <= point.loss
+            for above in case.lattice.generalizations(point.node):
+                assert scores.points[above].k >= point.k
+                assert floors[above] >= floors[point.node]
+        known = scores.loss.floors(case.lattice.nodes())
+        if known is not None:  # GLM knows them from marginals
+            assert known.tolist() == list(floors.values())
+
+
+@settings(max_examples=60)
+@given(cases(), st.sampled_from(LOSSES), st.sampled_from([1, 3, 64]))
+def test_exact_front_is_the_exhaustive_front_is_the_true_front(case: Case, loss: str, batch: int) -> None:
+    """Points and representatives, whatever the batches."""
+    values = {node: (found.k, found.loss) for node, found in case.oracle(loss).items()}
+    truth = oracle.exhaustive_front(case.lattice.heights, values.__getitem__)
+    every, some = case.scores(loss), case.scores(loss)
+    assert shown(every, exhaustive_front(every)) == truth
+    assert shown(some, exact_front(some, batch)) == truth
+    assert every.evaluated == case.lattice.size >= some.evaluated
+    assert truth == oracle.nondominated(oracle.Point(node, *value) for node, value in values.items())
+
+
+@settings(max_examples=60)
+@given(cases(), st.sampled_from(LOSSES), st.sampled_from(DEPTHS), st.booleans())
+def test_poka_level_by_level_is_the_recursion(case: Case, loss: str, depth: Depth, refine: bool) -> None:
+    values = {node: (found.k, found.loss) for node, found in case.oracle(loss).items()}
+    truth = oracle.poka(case.lattice.heights, values.__getitem__, depth, refine)
+    scores = case.scores(loss)
+    visited = Poka(scores, depth, refine).visit()
+    assert shown(scores, visited) == truth.visited
+    assert shown(scores, nondominated(visited)) == truth.nondominated
+    assert set(scores.points) == truth.evaluated
+    assert all(one.k > other.k for one, other in pairwise(visited))  # so it ends: no endless loop
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_poka_on_a_constructed_plateau(depth: Depth, loss: str) -> None:
+    """An attribute of one value: every step keeps k for a while, so plateau, forced step and refine all happen."""
+    flat = Hierarchy.from_levels([("only", "a", "b", "*"), ("never", "a", "b", "*")])
+    pairs = Hierarchy.from_levels([(f"v{n}", f"g{n // 2}", "*") for n in range(4)])
+    rows: list[tuple[str | None, ...]] = [("only", f"v{n}", "only") for n in (0, 1, 2, 2, 3, 3, 3)]
+    case = Case([flat, pairs, flat], rows, 1, list("xxxxxyx"))
+    values = {node: (found.k, found.loss) for node, found in case.oracle(loss).items()}
+    for refine in (True, False):
+        truth = oracle.poka(case.lattice.heights, values.__getitem__, depth, refine)
+        scores = case.scores(loss)
+        assert shown(scores, Poka(scores, depth, refine).visit()) == truth.visited
+        assert set(scores.points) == truth.evaluated
+
+
+def test_losses_beyond_64_bits_are_compared_exactly() -> None:
+    """Coprime domains make a common denominator of more than 62 bits: bounds turn into Python integers."""
+    primes = (1009, 1013, 1019, 1021, 1031, 1033, 1039)  # their lcm has 70 bits
+    trees = [Hierarchy.intervals(0, prime, [500]) for prime in primes]
+    draw = np.random.default_rng(7)
+    rows: list[tuple[str | None, ...]] = [
+        tuple(str(int(draw.choice([0, 1, prime // 2 + 1, prime]))) for prime in primes) for _ in range(12)
+    ]
+    scores, every = (scores_of(rows, trees, 2, "glm") for _ in range(2))
+    assert scores.loss.denominator > 2**70
+    floors = scores.loss.floors(scores.lattice.nodes())
+    assert floors is not None
+    assert floors.dtype == object
+    assert exact_front(scores) == exhaustive_front(every)
+    assert scores.evaluated < every.evaluated
+    assert all(Fraction(point.loss, scores.loss.denominator) <= 1 for point in every.points.values())

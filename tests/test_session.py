@@ -1,0 +1,47 @@
+"""The suite's own session: Delta works in it, and its event log shows what a plan says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from zipimport import zipimporter
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tests.event_log import EventLog
+
+
+def test_delta_round_trip_with_time_travel(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "table")
+    spark.range(3).write.format("delta").save(table)
+    spark.range(5).write.format("delta").mode("overwrite").save(table)
+
+    assert spark.read.format("delta").load(table).count() == 5
+    assert spark.read.format("delta").option("versionAsOf", 0).load(table).count() == 3
+
+
+def test_event_log_shows_literals_and_hides_joined_rows(spark: SparkSession, event_log: EventLog) -> None:
+    mark = event_log.mark()
+    rows = spark.createDataFrame([("hidden-value",)], "name string")
+    rows.where(F.col("name") == F.lit("shown-literal")).collect()
+
+    text = event_log.read_text(since=mark)
+
+    assert "shown-literal" in text
+    assert "hidden-value" not in text
+
+
+def archives(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """How many archives this worker looks for modules in."""
+    for _ in batches:
+        read = sum(isinstance(finder, zipimporter) for finder in sys.path_importer_cache.values())
+        yield pa.RecordBatch.from_pydict({"archives": [read]})
+
+
+def test_workers_read_no_archives(spark: SparkSession) -> None:
+    """Each would be read again before every task."""
+    (found,) = spark.range(1).mapInArrow(archives, "archives long").collect()
+    assert found.archives == 0
