@@ -59,7 +59,7 @@ def test_local_recoding_and_both_side_by_side() -> None:
     assert names["weights"]["edges"].sum() > 0 and names["levels"].sum(axis=1).round(9).eq(1).all()
     assert 0 < names["left"] <= SMALL["ROWS"]
     measures = names["measures"]
-    assert measures.loc["glm", "mst"] == pytest.approx(names["measured"]["measures"]["glm"])
+    assert measures.loc["glm", "mst"] == pytest.approx(names["measured"].measures.glm)
     assert measures.loc["glm", "lattice"] == pytest.approx(names["full"].loss)
     assert measures.loc["glm", "mst"] < measures.loc["glm", "lattice"]
     assert measures.loc["attack, worst"].max() <= 1 / SMALL["K"]
