@@ -251,6 +251,7 @@ def test_an_output_that_changed_meanwhile_is_left_alone(spark: SparkSession, tmp
         unchanged(spark, place, NOTHING)
 
 
+@pytest.mark.long
 def test_withdrawing(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "release")
     publish(numbers(spark, 3), table, METADATA, NOTHING)

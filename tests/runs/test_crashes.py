@@ -184,6 +184,7 @@ def test_what_stood_before_stands_again(spark: SparkSession, tmp_path: Path, mon
     assert not (town.folder / "release" / FOLDER).exists()
 
 
+@pytest.mark.long
 def test_a_release_that_could_not_be_compared_is_compared_by_the_next_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +228,7 @@ def full(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
+@pytest.mark.long
 def test_a_log_that_cannot_be_written_takes_no_report_along(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

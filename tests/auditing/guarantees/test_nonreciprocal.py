@@ -138,6 +138,7 @@ def test_an_honest_recoding_passes(spark: SparkSession, event_log: EventLog) -> 
     assert "label 1" not in event_log.read_text(since) and all("label" not in str(v) for v in (graph, verdict))
 
 
+@pytest.mark.long
 def test_frames_may_come_from_one_another(spark: SparkSession) -> None:
     linked, staged, edges = HONEST.frames(spark)
     whole = edges.join(staged, [BLOCK, SLOT]).join(linked.withColumnRenamed(LABEL, "own"), LINK)

@@ -202,6 +202,7 @@ def test_the_records_are_those_of_the_source(spark: SparkSession) -> None:
     assert not linked_verdict(spark, Case([], [], []))[0]
 
 
+@pytest.mark.long
 def test_policies_drop_rows(spark: SparkSession) -> None:
     dropped: list[Row] = [
         (None, "Rome", ["tea"], [], 1.0), (30, "Rome", None, [], 1.0), (30, None, ["tea"], None, 1.0), (99, None, [], [], 1.0),

@@ -169,6 +169,7 @@ def test_what_cannot_be(townspeople: DataFrame) -> None:
             anonymizer(**wrong)
 
 
+@pytest.mark.long
 def test_everybody_in_one_class(spark: SparkSession) -> None:
     for rows, k in ((5, 5), (12, 5)):
         same = spark.createDataFrame(people(rows=rows, age=[30] * rows, sex=["f"] * rows, city=["Carden"] * rows))

@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Case, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", often(CASES, {"diverse", "blocks, then rounds", "a leftover"}))
+@pytest.mark.parametrize("name", often(CASES, {"diverse", "blocks, then rounds"}))
 def test_spread_over_tasks_or_in_one_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(spread, "SHARE_CLASSES", 60)  # two to four shares
     case, options = CASES[name]
