@@ -305,6 +305,7 @@ class Pipeline(ABC, Generic[J, R, T]):
         if set(expected) - set(release.columns) or len(set(release.columns)) < len(release.columns):
             columns.require()
         examined = self.examine(staged)
+        require_examined(examined)
         order = verify_order(staged.rows, staged.order_key, staged.recoding.published)
         rows = self._row_verdict(examined, staged.recoding.left_out())
         persons = self._one_row_each(staged.source)
@@ -347,6 +348,14 @@ class Family(Generic[J, R, T]):
     recoding: type[R]
     sample: Sample
     draws: bool = False
+
+
+def require_examined(examined: Examined) -> None:
+    """Refuse a staged release whose family checked no promise or no truth: without a check nothing can fail."""
+    checks = {"promise": examined.promise, "truth": examined.truth}
+    unchecked = [kind for kind, verdicts in checks.items() if not verdicts]
+    if unchecked:
+        raise GuaranteeViolated(f"The family checked no {' and no '.join(unchecked)}. Nothing was published.", checks=unchecked)
 
 
 def without_order(kind: DataType) -> bool:

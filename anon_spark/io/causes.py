@@ -31,6 +31,7 @@ _NAME = re.compile(
     r"INVALID_SCHEMA_OR_RELATION_NAME|REQUIRES_SINGLE_PART_NAMESPACE|INVALID_TABLE_NAME|PARSE_SYNTAX_ERROR|"
     r"is not a valid name for tables/databases|InvalidObjectException"
 )
+_OF_A_TASK = "PythonException"  # of pyspark, with a JVM and on Spark Connect
 _OURS = re.compile(r"^(?:\S+: )?anon_spark\.errors\.(\w+): (.+)$", re.MULTILINE)
 _GONE = re.compile(r"Py4JNetworkError|ConnectionRefusedError|Answer from Java side is empty|SparkContext was shut down")
 
@@ -87,11 +88,14 @@ def known_cause(error: BaseException, work: str | None = None) -> AnonSparkError
 
 
 def _of_a_task(error: BaseException) -> AnonSparkError | None:
-    """The error of this package that a task raised; Spark passes it on as text."""
-    for text in _texts(error):
-        match = _OURS.search(text)
+    """The DataError that a task raised; Spark passes it on as the text of a PythonException.
+
+    Texts of other errors are never taken over: a value of a record could be in them.
+    """
+    for cause in _chain(error):
+        match = _OURS.search(str(cause)) if type(cause).__name__ == _OF_A_TASK else None
         kind = getattr(errors, match[1], None) if match else None
-        if match and isinstance(kind, type) and issubclass(kind, AnonSparkError):
+        if match and isinstance(kind, type) and issubclass(kind, DataError):
             return kind(match[2])
     return None
 
@@ -102,13 +106,19 @@ def _says(error: BaseException, pattern: re.Pattern[str]) -> bool:
 
 def _texts(error: BaseException) -> Iterator[str]:
     """Kind, condition and text of an error and of its causes; for matching only."""
+    for cause in _chain(error):
+        condition = getattr(cause, "getCondition", None)
+        yield type(cause).__name__
+        if callable(condition):
+            yield str(condition())
+        yield str(cause)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        condition = getattr(current, "getCondition", None)
-        yield type(current).__name__
-        if callable(condition):
-            yield str(condition())
-        yield str(current)
+        yield current
         current = current.__cause__ or current.__context__

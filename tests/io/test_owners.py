@@ -217,10 +217,14 @@ def test_known_causes_get_a_message_without_the_text(text: str, told: str, code:
 
 
 def test_an_error_of_ours_in_a_task_keeps_its_message() -> None:
-    text = (
-        "Traceback (most recent call last):\n  File ...\n"
-        "anon_spark.errors.LimitExceeded: Keys need 70 bits, 64 are possible. Lower m.\n\nDriver stacktrace: Inhabitant-7"
-    )
-    cause = known_cause(RuntimeError(text))
-    assert type(cause) is LimitExceeded and str(cause) == "Keys need 70 bits, 64 are possible. Lower m."
-    assert known_cause(RuntimeError("anon_spark.errors.Nothing: Inhabitant-7")) is None
+    class PythonException(Exception):
+        """As pyspark calls it."""
+
+    def text(kind: str) -> str:
+        return f"Traceback (most recent call last):\nanon_spark.errors.{kind}: Keys need 70 bits. Lower m.\n\nInhabitant-7"
+
+    cause = known_cause(PythonException(text("LimitExceeded")))
+    assert type(cause) is LimitExceeded and str(cause) == "Keys need 70 bits. Lower m."
+    assert known_cause(RuntimeError(text("LimitExceeded"))) is None  # a value may say so, too
+    assert known_cause(PythonException(text("Nothing"))) is None
+    assert known_cause(PythonException(text("ConfigurationError"))) is None  # it would promise that nothing was written

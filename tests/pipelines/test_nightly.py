@@ -19,7 +19,9 @@ def test_a_release_is_published_and_handed_over(
     assert "handed over: nightly_release" in capsys.readouterr().out
     try:
         assert spark.table("nightly_release").exceptAll(town.release).isEmpty()
-        assert main([town.job_file()]) == 0  # the same rows: nothing new
+        spark.sql("DELETE FROM nightly_release")
+        assert main([town.job_file(), "--hand-over", "nightly_release"]) == 0  # the same rows: nothing new, handed over again
+        assert spark.table("nightly_release").count() == town.release.count()
         assert main([town.job_file(privacy__k=10_000)]) == 3
         assert "no release tonight" in capsys.readouterr().err
         assert main([town.job_file(columns__keep=["nothing"])]) == 2
