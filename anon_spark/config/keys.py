@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from typing_extensions import TypeAliasType
 
 from anon_spark.config.spec import words_of
 
@@ -78,6 +79,8 @@ def _kind(annotation: Any) -> str:
         return f"mapping of names to {_kind(get_args(plain)[1])}"
     if isinstance(plain, type) and issubclass(plain, BaseModel):
         return "section"
+    if isinstance(plain, TypeAliasType):  # how a specification names a mapping of its own kind
+        return "mapping of names to section"
     return _WORDS.get(plain, getattr(plain, "__name__", str(plain)))
 
 

@@ -14,9 +14,8 @@ from anon_spark.metrics.cells import Ints, exact_dot
 from anon_spark.metrics.certainty import certainty_penalty
 from anon_spark.metrics.discernibility import discernibility
 from anon_spark.metrics.glm import general_loss
-from anon_spark.metrics.information_loss import information_loss, rows_on
+from anon_spark.metrics.information_loss import information_loss
 from anon_spark.model.hierarchy import Hierarchy
-from anon_spark.model.lattice import Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,20 +88,6 @@ class Recoded:
         rows = int(sizes.sum()) + suppressed
         squares = exact_dot(together, together)
         return cls(tuple(hierarchies), tuple(rows_by_node), rows, suppressed, squares, together.size)
-
-    @classmethod
-    def of_node(
-        cls, hierarchies: Sequence[Hierarchy], node: Node, rows_by_leaf: Sequence[Ints], squares: int, classes: int
-    ) -> Recoded:
-        """A full-domain recoding without suppression; the rows of each label come from marginals."""
-        rows_by_node = tuple(
-            tuple(
-                rows_on(hierarchy, at, rows) if at == level else np.zeros(hierarchy.cardinality(at), dtype=np.int64)
-                for at in range(hierarchy.height + 1)
-            )
-            for hierarchy, level, rows in zip(hierarchies, node, rows_by_leaf, strict=True)
-        )
-        return cls(tuple(hierarchies), rows_by_node, int(rows_by_leaf[0].sum()), 0, squares, classes)
 
 
 def summary(recoded: Recoded, k: int) -> dict[str, float]:

@@ -54,6 +54,7 @@ def listing(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*"))
 
 
+@pytest.mark.long
 def test_run_publishes_a_verified_release(cluster: Cluster, folder: Path, spark: SparkSession) -> None:
     done = submitted(cluster, folder, "--quiet", **INTERPRETED)
 

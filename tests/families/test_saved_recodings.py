@@ -90,6 +90,7 @@ def test_rules_of_a_saved_lattice_are_completed_by_rows_in_scope(
     assert completed(kept, both, "value") == {name: one for name, (one, _) in again.recoded().items()}
 
 
+@pytest.mark.long
 def test_a_saved_mst_holds_classes_of_the_release(table: DataFrame, workspace: Workspace, tmp_path: Path) -> None:
     fitted = MstAnonymizer(k=3, quasi_identifiers=HIERARCHIES, sensitive=["illness"], **POLICIES).fit(table, workspace)
     content = saved(fitted, tmp_path / "mst.json")
@@ -98,6 +99,7 @@ def test_a_saved_mst_holds_classes_of_the_release(table: DataFrame, workspace: W
     assert completed(table, HIERARCHIES, "suppress") == fitted.fitted_hierarchies()
 
 
+@pytest.mark.long
 def test_a_saved_tree_holds_labels_of_the_release(table: DataFrame, workspace: Workspace, tmp_path: Path) -> None:
     schema = TreeSchema((TreeClass("city", "city"), TreeClass("zip", "zip", "city"), TreeClass("born", "born", "city")))
     records = table.where("zip <> '99998' OR zip IS NULL")
@@ -112,6 +114,7 @@ def test_a_saved_tree_holds_labels_of_the_release(table: DataFrame, workspace: W
     assert completed_of_trees(records, schema, HIERARCHIES, "suppress") == dict(fitted.forest.hierarchies)
 
 
+@pytest.mark.long
 def test_a_batch_keeps_l_by_suppression(spark: SparkSession, workspace: Workspace, tmp_path: Path) -> None:
     """Classes that are not diverse in the batch are left out, counted as the audit counts: null and NaN are one value."""
 

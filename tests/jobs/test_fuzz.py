@@ -20,6 +20,7 @@ def outcomes(spark: SparkSession) -> list[Outcome]:
     return [outcome_of(spark, SEED, number, "fit") for number in CASES]
 
 
+@pytest.mark.long
 def test_no_case_is_a_finding(outcomes: list[Outcome]) -> None:
     assert [one for one in outcomes if one.outcome not in (RELEASE, REFUSAL)] == []
     assert {one.family for one in outcomes} == set(FAMILIES)

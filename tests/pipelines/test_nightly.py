@@ -11,6 +11,7 @@ from pipelines.nightly import main
 from tests.town import Town, people
 
 
+@pytest.mark.long
 def test_a_release_is_published_and_handed_over(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -141,7 +141,7 @@ def test_the_attack_is_its_definition(spark: SparkSession, event_log: EventLog) 
     assert first.below == 0 and first.share_below == 0.0 and first.least >= K and first.promised
     assert first.lost > 0 and first.cut_off > 0  # Gastritis⇝Medicine went with H1⇝Gastritis
     assert risk.structure.relations == 1 and risk.structure.drawn == 3  # the copies of patient 0
-    assert "0 of 20 leave fewer" in str(first) and "1 relations were cut" in str(risk.structure)
+    assert "0 of 20 leave fewer" in str(first) and "1 relations were disassociated" in str(risk.structure)
 
 
 def test_a_sample_does_not_depend_on_partitions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,6 +177,7 @@ def test_markers_are_where_they_may_be(town: Town, event_log: EventLog, family: 
     assert list((town.folder / "work").iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", often(FAMILIES, {"lattice"}))
 def test_a_failure_leaves_no_marker(town: Town, event_log: EventLog, family: str) -> None:
     """In the middle, by an error whose text holds values, and by the gate."""

@@ -210,6 +210,7 @@ def test_a_release_that_could_not_be_compared_is_compared_by_the_next_run(
     in_order(town, report)
 
 
+@pytest.mark.long
 def test_a_stopped_run_ends_in_order(spark: SparkSession, tmp_path: Path) -> None:
     town = Town.founded(spark, tmp_path / "town", people(60))
 
@@ -254,6 +255,7 @@ def test_a_report_that_cannot_be_written_takes_no_row_along(
     assert town.runs[-1].status == "published"
 
 
+@pytest.mark.long
 def test_data_files_that_are_gone_are_told(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

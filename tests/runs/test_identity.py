@@ -61,6 +61,7 @@ NO_CHANGE: dict[str, Callable[[Town, str], object]] = {
 }
 
 
+@pytest.mark.long
 def test_a_commit_that_changes_no_row_is_no_other_input(town: Town) -> None:
     for act in NO_CHANGE.values():
         act(town, f"delta.`{town.folder}/people`")

@@ -161,7 +161,7 @@ Way = tuple[int, ...]  # published numbers from the record down to a node
 
 
 def disassociated_ways(ways: set[Way], pairs: Sequence[tuple[int, int]]) -> set[Way]:
-    """The nodes of a tree, each by its way, after some relations were cut one after the other.
+    """The nodes of a tree, each by its way, after some relations were disassociated one after the other.
 
     Cutting (a, b): wherever b stands below a, what is below b hangs below b's parent, and b stands beside a.
     """

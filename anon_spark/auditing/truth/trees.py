@@ -137,14 +137,14 @@ def verify_trees(
 
     A record is a row of the source, or with `person` all rows of one. linked: LINK, and the columns of the tree's fields and
     `keep`; the rows of one LINK are one record. cut: the published (node type, value) pairs, `[("*", "*")]` for everything;
-    disassociated: pairs of these that were cut, upper one first; nested: compared where the release has such a column;
+    disassociated: pairs of labels without their relation, upper one first; nested: compared where the release has such a column;
     keep: columns published unchanged; nulls: what the run did with a null.
     Guarantee: passed iff there are records; `linked` has the source's records in scope, as a multiset up to a 64-bit hash
     per record that does not see the order of arrays and rows; every such record has exactly one row, and no other one has
     any; the labels of a row are exactly the images of the record's values; every published path is a part of the image of
     one of its paths, so every relation is the image of a relation; no relation of `disassociated` is left, and no other one is
-    missing: paths are those of the image after these were cut in their order; paths are well formed; nested values say the
-    same; unchanged columns hold the values of each of the record's rows (up to a 64-bit hash).
+    missing: paths are those of the image after these were disassociated in their order; paths are well formed; nested values say
+    the same; unchanged columns hold the values of each of the record's rows (up to a 64-bit hash).
     Records with a null (under `suppress`) or a value no hierarchy knows are dropped as a whole and counted apart.
     violations counts records with a fault, links that occur more than once, columns of another type, and one for records that
     are not the source's; checked counts records. The row account counts records.

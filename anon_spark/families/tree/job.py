@@ -177,11 +177,6 @@ class TreeJob(JobSpec):
         """The field of every node type, as dotted names."""
         return tuple(node_type.field for node_type in self.schema)
 
-    @property
-    def unprotected_node_types(self) -> bool:
-        """Whether sensitive node types are published outside the guarantee."""
-        return bool(self.schema.sensitive) and self.privacy.l is None
-
     def content(self) -> dict[str, Any]:
         """As in `JobSpec`, with the n that holds."""
         content = super().content()

@@ -34,11 +34,11 @@ from anon_spark.families.tree.kernels.keys import Layout
 from anon_spark.families.tree.kernels.synopsis import (
     Shares,
     Synopsis,
-    depths_of,
     merged_synopses,
     record_rpd,
     rpd_a_of,
     shares_of,
+    split,
     synopsis,
 )
 from anon_spark.families.tree.kernels.trees import Trees, concatenated, packed, unpacked
@@ -149,7 +149,7 @@ def _counting(asked: Sequence[Asked], promise: Promise) -> Any:
             if question.exact:
                 yield _row(number, USES, np.zeros(0, np.int64), record_rpd(images, question.factors) @ weights)
                 return
-            for part, cut in _split(synopsis(images, weights)):
+            for part, cut in split(synopsis(images, weights), PARTS):
                 arrays = np.concatenate([cut.labels.astype(np.int64), cut.parents.astype(np.int64)])
                 yield _row(number, part, arrays, cut.counts)
             return
@@ -220,22 +220,6 @@ def _borders(asked: Asked, promise: Promise) -> Ints:
     firsts = [int(layout.bases[3])]
     firsts += [int(layout.bases[largest]) + ((sets * part // (PARTS - 1)) << comb(largest, 2)) for part in range(1, PARTS - 1)]
     return np.array([first * (layout.secrets + 1) for first in firsts], dtype=np.int64)
-
-
-def _split(whole: Synopsis) -> Iterator[tuple[int, Synopsis]]:
-    """The synopsis in parts by the first two labels; depth 1 is in all of them, with its counts in the first one only."""
-    depths = depths_of(whole.parents)
-    second = np.where(depths == 2, np.arange(depths.size), 0)
-    second = np.maximum.accumulate(second)  # in preorder: the node of depth 2 above
-    part_of = (whole.labels[second] + 7 * whole.labels[np.maximum(whole.parents[second], 0)]) % PARTS
-    for part in range(PARTS):
-        inside = (depths == 1) | (part_of == part)
-        if part and not (inside & (depths > 1)).any():
-            continue
-        place = np.cumsum(inside) - 1
-        parents = whole.parents[inside]
-        counts = np.where((depths == 1) & (part > 0), 0, whole.counts)[inside]
-        yield part, Synopsis(whole.labels[inside], np.where(parents < 0, -1, place[parents]).astype(np.int32), counts)
 
 
 def _halves(arrays: Ints) -> tuple[Any, Any]:

@@ -96,7 +96,7 @@ def _leaf(value: Any, hierarchy: Hierarchy) -> str | None:
 
 @dataclass(frozen=True)
 class Publication:
-    """The public facts of the method: the hierarchies, the cut and the relations that were cut."""
+    """The public facts of the method: the hierarchies, the cut and the disassociated relations."""
 
     schema: TreeSchema
     hierarchies: Mapping[str, Hierarchy]
@@ -180,7 +180,7 @@ def drawn_about(
 def translated(
     labels: Iterable[Label], relations: Iterable[Relation], target: int, publication: Publication
 ) -> Knowledge:
-    """Knowledge in published labels; relations that were cut are known, but not looked for."""
+    """Knowledge in published labels; disassociated relations are known, but not looked for."""
     images = dict.fromkeys(publication.image(label) for label in labels)
     pairs = dict.fromkeys(publication.translated(pair) for pair in relations)
     known_pairs = [(above, below) for above, below in pairs if above != below]

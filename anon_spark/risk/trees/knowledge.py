@@ -86,8 +86,8 @@ class TreeKnowledge:
 class StructureRisk:
     """An attacker who knows the method looks for the lower label of a disassociated relation outside the upper one's node type.
 
-    relations: how many were cut; drawn: K with one of them; seen: K that some record fits in this way; exposed: K that 1 to
-    k - 1 do; least: the fewest records that fit, unless none does; found: exposed K whose target is among these records.
+    relations: how many were disassociated; drawn: K with one of them; seen: K that some record fits in this way; exposed: K that
+    1 to k - 1 do; least: the fewest records that fit, unless none does; found: exposed K whose target is among these records.
     """
 
     relations: int
@@ -99,8 +99,8 @@ class StructureRisk:
 
     def __str__(self) -> str:
         return (
-            f"{self.relations} relations were cut; somebody who knows the method and looks for labels outside their place is "
-            f"left with fewer than k records in {self.exposed} of {self.drawn} cases (nothing is promised)."
+            f"{self.relations} relations were disassociated; somebody who knows the method and looks for labels outside their "
+            f"place is left with fewer than k records in {self.exposed} of {self.drawn} cases (nothing is promised)."
         )
 
 
@@ -132,7 +132,7 @@ def tree_attack(
 
     linked: LINK and the columns of the tree's fields, the rows of one LINK being one record; staged: the release with LINK;
     cut, disassociated: as published; key: seeds the draws; draws: how many K at most, one per record. K: up to n relations
-    that go with m labels, then labels up to m; labels are translated by the cut, relations that were cut are not looked
+    that go with m labels, then labels up to m; labels are translated by the cut, disassociated relations are not looked
     for. negations: numbers of nodes (1 to 4 in the paper) of which the target has nothing, more include fewer; on each of
     `levels` of the hierarchies. What is absent counts only where the cut shows it.
     The attacker who knows the method: K with one relation that was cut, about records that have it; a row fits that has all

@@ -134,6 +134,7 @@ def test_the_figures_of_the_paper(spark: SparkSession, event_log: EventLog) -> N
     assert found.facts["histogram"] == [(2, 3, 3, 6)]
 
 
+@pytest.mark.long
 def test_a_frequent_sensitive_item_is_not_pruned(spark: SparkSession) -> None:
     one, apart, none = FIGURE[0], FIGURE[2], FIGURE[4]
     rows = [Published(one, frozenset({("x",)}), frozenset("s" if at < 3 else "")) for at in range(4)]
@@ -183,6 +184,7 @@ def test_a_crowd_is_brute_force(spark: SparkSession) -> None:
     assert all(verdict.facts[name] == sizes[name] for name in ("classes", "smallest", "rows", "histogram", "average"))
 
 
+@pytest.mark.long
 def test_partitions_do_not_matter(spark: SparkSession) -> None:
     release = table(spark, crowd(60, 9))
     found = [verify_klm(release.repartition(parts), QUASI, ITEMS, SECRETS, 3, 2, 2) for parts in (1, 2, 7)]

@@ -173,6 +173,7 @@ def test_faults_of_the_graph(spark: SparkSession) -> None:
     assert counted(graph_of(spark, replace(HONEST, edges=both)), *GRAPH) == {"chosen": 26, "choices": 1}
 
 
+@pytest.mark.long
 def test_other_faults_of_the_graph(spark: SparkSession) -> None:
     edges, linked, staged = HONEST.edges, HONEST.linked, HONEST.staged
     found = graph_of(spark, replace(HONEST, staged=staged[1:]))  # a slot is lost
@@ -196,6 +197,7 @@ def brute_force(case: Case) -> int:
     return sum(not is_compatible(sets[edge[0]], rows[edge[1:3]]) for edge in case.edges)
 
 
+@pytest.mark.long
 def test_every_edge_is_compared(spark: SparkSession) -> None:
     staged = HONEST.staged
     sure = next(at for at, row in enumerate(staged) if len(row[1]) < 8)
@@ -320,6 +322,7 @@ def test_the_tables_alone_against_brute_force(spark: SparkSession, monkeypatch: 
         assert account.balance == 0 and not found
 
 
+@pytest.mark.long
 def test_a_sample_is_compared_with_all(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compatibility, "COMPLETE", 10)
     monkeypatch.setattr(compatibility, "SETS_AT_ONCE", 9)

@@ -233,6 +233,7 @@ def uncovered() -> list[Row]:
     return rows
 
 
+@pytest.mark.long
 def test_without_the_assignment_an_honest_release_is_covered_and_gross_faults_are_found(spark: SparkSession) -> None:
     bare = {**HIERARCHIES, "age": Hierarchy.intervals(20, 29, [5])}  # as a job file gives it: null needs no leaf
     whole = release(spark, published(EVERYBODY))

@@ -176,6 +176,7 @@ def test_faults_of_ranges(spark: SparkSession) -> None:
     assert counted(found) == {"range": 1, "loose": 1}
 
 
+@pytest.mark.long
 def test_faults_of_links(spark: SparkSession) -> None:
     found, account = linked_verdict(spark, replace(HONEST, staged=ROWS[:-1]))
     assert counted(found) == {"unlinked": 1} and account.balance == 1
@@ -189,6 +190,7 @@ def test_faults_of_links(spark: SparkSession) -> None:
     assert found.violations == 2 + 2
 
 
+@pytest.mark.long
 def test_the_records_are_those_of_the_source(spark: SparkSession) -> None:
     other = replace(HONEST, linked=changed(HONEST.linked, 6, c3=["hiv", "hiv"]))  # as a set the same
     assert linked_verdict(spark, other)[0].passed
@@ -253,6 +255,7 @@ def test_faults_of_a_current_release(spark: SparkSession) -> None:
     assert counted(current_verdict(spark, holes)[0]) == {"seldom": 1, "holes": 1}
 
 
+@pytest.mark.long
 def test_what_a_current_release_cannot_show(spark: SparkSession) -> None:
     swapped = replace(HONEST, staged=changed(changed(ROWS, 0, c2=SECOND), 3, c2=FIRST))  # items of two rows exchanged
     assert current_verdict(spark, swapped)[0].passed and not linked_verdict(spark, swapped)[0]
@@ -261,6 +264,7 @@ def test_what_a_current_release_cannot_show(spark: SparkSession) -> None:
     assert current_verdict(spark, unseen)[0].facts["totals"] == 1
 
 
+@pytest.mark.long
 def test_one_column_keeps_its_names(spark: SparkSession) -> None:
     source = frame(spark, [(1, ["x", "y"]), (2, ["x"])] * 2, ["n", "items"], [pa.int64(), TEXTS])
     people = frame(spark, [(1, ["x", "y"], 0), (2, ["x"], 1), (1, ["x", "y"], 2), (2, ["x"], 3)], ["n", "items", LINK],

@@ -184,6 +184,7 @@ def test_faults_of_rows_and_links(spark: SparkSession) -> None:
     assert all(word not in str(raised.value) for word in ("Gastritis", "H1", "HIV"))
 
 
+@pytest.mark.long
 def test_persons_are_put_together(spark: SparkSession) -> None:
     """Patients 0 and 1 are one person; arrays and rows were read in another order."""
     whose, links = [0, 0, *range(2, 8)], [10, 10, *range(11, 17)]
@@ -219,6 +220,7 @@ def test_arrays_side_by_side_without_a_person(spark: SparkSession) -> None:
     assert sorted(told) == sorted(sorted(one + (other or [])) for one, other in values)
 
 
+@pytest.mark.long
 def test_policies_drop_whole_records(spark: SparkSession) -> None:
     strange: Row = (8, [ward.visit("H1"), ward.visit("Oslo")], "well", 1.0)
     both: Row = (9, [ward.visit("Oslo", (None, []))], "well", 1.0)

@@ -79,6 +79,7 @@ def scattered() -> Case:
     return Case(hierarchies, rows, 4)
 
 
+@pytest.mark.long
 def test_diverse_parts_from_many_tasks(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ def test_what_is_saved_holds_classes_only_and_covers_a_batch(
     narrow.close()
 
 
+@pytest.mark.long
 def test_private_files_go_with_the_recoding(townspeople: DataFrame, workdir: Path) -> None:
     recoding = anonymizer(workdir=str(workdir)).fit(townspeople)
     assert list(workdir.iterdir())
@@ -211,6 +212,11 @@ def test_a_run_publishes_what_the_audit_verified(town: Town, event_log: EventLog
     logged = event_log.read_text(since=mark)
     assert not any(value in page or value in logged for value in ("Inhabitant", "Carden", "migraine"))
     assert list((town.folder / "work").iterdir()) == []
+
+
+@pytest.mark.long
+def test_a_release_is_audited_later(town: Town) -> None:
+    town.run(**MST)  # recognised, if the test above ran
     assert main(["audit", town.job_file(**MST)]) == 0
 
 

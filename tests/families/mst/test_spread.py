@@ -77,6 +77,7 @@ def test_spread_over_tasks_or_in_one_process(spark: SparkSession, monkeypatch: p
         assert found.statistics[statistic] == expected.statistics[statistic], statistic
 
 
+@pytest.mark.long
 def test_a_table_that_is_one_class_too_small_is_refused(spark: SparkSession) -> None:
     case = Case(crowd(0).hierarchies, crowd(0).rows[:8], 5, 2, [(0,)] * 8)
     with Workspace(spark) as workspace, pytest.raises(DataError, match="one class that is too small"):

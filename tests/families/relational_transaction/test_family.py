@@ -138,7 +138,7 @@ CASES: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", often(CASES, {"relational bound, both, partitions", "relational bound, items, l", "tfirst"}))
+@pytest.mark.parametrize("name", often(CASES, {"relational bound, both, partitions", "tfirst"}))
 def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame, name: str) -> None:
     given = CASES[name]
     several = "transactions" in given
@@ -184,8 +184,9 @@ def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame
 
 
 @pytest.mark.parametrize(
-    "given", [{"merge": "items", "l": 2}, pytest.param({"bound": "items", "delta": 0.6}, marks=pytest.mark.long)], ids=str
+    "given", [{"merge": "items", "l": 2}, {"bound": "items", "delta": 0.6}], ids=str
 )
+@pytest.mark.long
 def test_groups_stay_within_their_bound(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
@@ -291,6 +292,7 @@ def test_a_bound_that_cannot_be_kept_tells_the_least_loss(spark: SparkSession, t
         assert 0.001 < found.value.facts["least"] <= found.value.facts["initial"]
 
 
+@pytest.mark.long
 def test_tables_that_are_refused(spark: SparkSession, table: DataFrame) -> None:
     bad = spark.createDataFrame(
         [

@@ -78,9 +78,7 @@ def town(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
     return town
 
 
-def test_a_run_publishes_what_the_audit_verified(
-    town: Town, event_log: EventLog, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_publishes_what_the_audit_verified(town: Town, event_log: EventLog) -> None:
     mark = event_log.mark()
     report = town.run(**RT)
 
@@ -125,7 +123,10 @@ def test_a_run_publishes_what_the_audit_verified(
         assert not any(value in text for text in texts), value
     assert list((town.folder / "work").iterdir()) == []
 
-    # it can be audited later, a rerun is recognised, and another configuration would be a second draw
+
+@pytest.mark.long
+def test_a_release_is_audited_later_and_drawn_once(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+    town.run(**RT)  # recognised, if the test above ran
     assert main(["audit", town.job_file(**RT)]) == 0
     assert main(["run", town.job_file(**RT), "--quiet"]) == 0
     assert "already published" in capsys.readouterr().out
@@ -197,6 +198,7 @@ def test_a_bound_that_cannot_be_kept_is_an_answer(town: Town, capsys: pytest.Cap
     assert town.runs[-1].status == "failed" and not (town.folder / "never").exists()
 
 
+@pytest.mark.long
 def test_a_plan_counts_and_refuses_what_a_run_would(town: Town) -> None:
     def planned(**changes: Any) -> list[str]:
         return plan(prepare(town.job(**RT | changes), town.spark)).lines()

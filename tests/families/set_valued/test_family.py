@@ -177,6 +177,7 @@ def test_groups(spark: SparkSession, table: DataFrame) -> None:
     assert len({(row[0], row[3]) for row in drawn}) == len({(row[1], row[2], row[3]) for row in drawn}) == 3 * ROWS
 
 
+@pytest.mark.long
 def test_chunks_are_cut_on_their_own(spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "CHUNK_RECORDS", 30)
     with Workspace(spark) as workspace:
@@ -195,6 +196,7 @@ def never_spaced(*given: Any) -> Arrangement | None:
         return arrange(*given)
 
 
+@pytest.mark.long
 def test_shift_takes_records_by_their_labels_where_these_cannot_be_spaced(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,7 +214,7 @@ def test_shift_takes_records_by_their_labels_where_these_cannot_be_spaced(
             assert oracle.colliding(graph, moved) == []
 
 
-@pytest.mark.parametrize("truth", ["spaced", "shift"])
+@pytest.mark.parametrize("truth", ["spaced", pytest.param("shift", marks=pytest.mark.long)])
 def test_labels_differ_in_every_block(spark: SparkSession, table: DataFrame, truth: Any) -> None:
     with Workspace(spark) as workspace:
         recoding = anonymizer(k=None, l=3, truth=truth).fit(table, workspace)
@@ -251,6 +253,7 @@ def test_blocks_that_cannot_be_spaced_are_merged(
             anonymizer(k=None, l=2).fit(table, workspace)
 
 
+@pytest.mark.long
 def test_a_chunk_with_too_much_of_one_label_is_joined(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,12 +20,10 @@ from anon_spark.families.set_valued.kernels.spacing import (
     SHIFT,
     SPACED,
     eligible,
-    is_spaced,
     largest_l,
     left_over,
     spaced_ring,
     spaced_ring_of,
-    spacing_of,
     stride_graph,
     stride_order,
 )
@@ -86,7 +84,7 @@ def test_rings_are_those_of_brute_force(
 ) -> None:
     """Narrow bitmaps are compared by words, wide ones of few items by items."""
     case = block(random, n, kinds, universe, 3 / universe)
-    g, start = spacing_of(l, factor), random.randrange(n)
+    g, start = factor * (l - 1) + 1, random.randrange(n)
     found = spaced_ring(*case.arrays, l, g, start)
     if not oracle.eligible(case.labels, g):
         assert found is None
@@ -100,7 +98,7 @@ def test_tight_rings_are_repaired_as_by_brute_force() -> None:
     random, outcomes = Random(5), Counter[str]()
     for _ in range(150):
         l, factor = random.choice([2, 3, 4]), random.choice(FACTORS)  # noqa: E741
-        g = spacing_of(l, factor)
+        g = factor * (l - 1) + 1
         n = random.randint(2 * g, 4 * g)
         case = tight(random, n, g)
         sets, order, labels = case.arrays
@@ -109,7 +107,7 @@ def test_tight_rings_are_repaired_as_by_brute_force() -> None:
         assert (None if found is None else found.tolist()) == truth
         at_once = oracle.spaced_ring(case.records, case.order, case.labels, l, g, 0, repair=False)
         outcomes["stuck" if found is None else "repaired" if at_once is None else "at once"] += 1
-        assert found is None or is_spaced(labels[found], g)
+        assert found is None or oracle.is_spaced(found.tolist(), labels.tolist(), g)
     assert min(outcomes[kind] for kind in ("stuck", "repaired", "at once")) >= 5, outcomes
 
 
@@ -131,7 +129,7 @@ def test_rings_of_many_labels_are_spaced(random: Random, l: int, factor: int, dr
     """Slack n / (g · c_max) of 1.6 and more: no failure."""
     case = block(random, 150, 60, 20, 0.3)
     sets, order, labels = case.arrays
-    g = spacing_of(l, factor)
+    g = factor * (l - 1) + 1
     ring = spaced_ring_of(sets, order, labels, l, g, "key", draw)
     if max(Counter(case.labels).values()) * g * 1.6 <= 150:
         assert ring is not None
@@ -185,7 +183,7 @@ def test_spacing_is_what_keeps_published_labels_apart() -> None:
     sets, order, labels = case.arrays
     apart = dict[tuple[int, bool], list[bool]]()
     for factor in FACTORS:
-        ring = spaced_ring_of(sets, order, labels, 3, spacing_of(3, factor), "key", 0)
+        ring = spaced_ring_of(sets, order, labels, 3, factor * 2 + 1, "key", 0)
         assert ring is not None
         graph, in_ring = ring_graph(120, 3), labels[ring]
         for walked in (True, False):
@@ -197,9 +195,8 @@ def test_spacing_is_what_keeps_published_labels_apart() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=14), st.integers(1, 6))
-def test_spacing_is_checked(labels: list[int], g: int) -> None:
+def test_eligible(labels: list[int], g: int) -> None:
     codes = np.array(labels, dtype=np.int32)
-    assert is_spaced(codes, g) == oracle.is_spaced(range(len(labels)), labels, g)
     assert eligible(codes, g) == oracle.eligible(labels, g)
 
 

@@ -169,6 +169,7 @@ def _renamed(visit: Any) -> Any:
     return visit.withField("cases", cases)
 
 
+@pytest.mark.long
 def test_policies_and_what_is_refused(spark: SparkSession, table: DataFrame, workspace: Workspace) -> None:
     case = ("Flu", ["Antibiotics"])
     rows: list[Any] = [(f"p{number}", [(("H1",), [case])]) for number in range(6)]

@@ -110,7 +110,7 @@ def test_defaults() -> None:
     assert (own.search, own.g, own.width, own.cost, own.level_count) == (SEARCH, 2, 8, "rpd_a", "class")
     assert (own.queue_limit, own.max_cuts, own.max_seconds, own.negations) == (None, None, None, ())
     assert (own.close_unseen, own.max_labels) == (True, 64)
-    assert parsed({"tree": None}) == job and not job.unprotected_node_types
+    assert parsed({"tree": None}) == job
     assert job.columns.published == ("paths", "nested", "c_segment")
 
 
@@ -164,8 +164,8 @@ def test_options_that_go_together() -> None:
     assert parsed({"tree": {"search": "gcs", "g": 3, "queue_limit": 100, "max_cuts": 5, "max_seconds": 0.5}})
     assert parsed({"tree": {"search": "ocs", "g": 1}}) and parsed({"tree": {"search": "beam", "width": 1}})
     assert parsed({"tree": {"search": "acs", "negations": ["Asia", "brand:x"], "cost": "rpd", "level_count": "global"}})
-    assert parsed(PROTECTED).privacy.l == 3 and not parsed(PROTECTED).unprotected_node_types
-    assert parsed({f"{BRAND}.sensitive": True, "tree.allow_unprotected_sensitive": True}).unprotected_node_types
+    assert parsed(PROTECTED).privacy.l == 3
+    assert parsed({f"{BRAND}.sensitive": True, "tree.allow_unprotected_sensitive": True}).privacy.l is None
 
 
 def test_nested_tables() -> None:

@@ -27,8 +27,8 @@ from anon_spark.families.tree.kernels.synopsis import (
     rpd_a,
     rpd_a_of,
     shares_of,
+    split,
     synopsis,
-    top_parts,
 )
 from anon_spark.families.tree.kernels.trees import (
     NONE,
@@ -785,10 +785,10 @@ def test_synopsis_counts_paths_whole_or_in_parts(rng: Random) -> None:
     tasks = [synopsis(trees_of(records[at::3]), np.array(weights[at::3], dtype=np.int64)) for at in range(3)]
     again = merged_synopses(tasks)
     assert [own.tolist() for own in again] == [own.tolist() for own in whole]
-    by_labels = dict[Pair, list[Synopsis]]()
-    for part in [part for task in tasks for part in top_parts(task)]:
-        by_labels.setdefault((part.first, part.second), []).append(part.synopsis)
-    complete = [merged_synopses(parts) for parts in by_labels.values()]
+    parts = dict[int, list[Synopsis]]()
+    for number, part in [numbered for task in tasks for numbered in split(task, 5)]:
+        parts.setdefault(number, []).append(part)
+    complete = [merged_synopses(cuts) for cuts in parts.values()]
     assert sum(int(part.counts.sum()) for part in complete) == sum(sums.values())
     rng.shuffle(complete)
     assert rpd_a_of([shares_of(part, np.array(factors)) for part in complete]) == cost

@@ -55,9 +55,7 @@ def town(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
     return found
 
 
-def test_a_run_publishes_what_the_audit_verified(
-    town: Town, event_log: EventLog, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_publishes_what_the_audit_verified(town: Town, event_log: EventLog) -> None:
     mark = event_log.mark()
     report = town.run(**NESTED)
 
@@ -83,7 +81,10 @@ def test_a_run_publishes_what_the_audit_verified(
         assert not any(value in text for text in texts), value
     assert list((town.folder / "work").iterdir()) == []
 
-    # it can be audited later, and a rerun is recognised
+
+@pytest.mark.long
+def test_a_release_is_audited_later_and_a_rerun_is_recognised(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+    town.run(**NESTED)  # recognised, if the test above ran
     assert main(["audit", town.job_file(**NESTED)]) == 0
     assert main(["run", town.job_file(**NESTED), "--quiet"]) == 0
     assert "already published" in capsys.readouterr().out

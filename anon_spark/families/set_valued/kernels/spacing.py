@@ -20,11 +20,6 @@ OTHER_STARTS = 5
 NEVER = -1
 
 
-def spacing_of(l: int, factor: int) -> int:  # noqa: E741 - the l of l-diversity
-    """g: 2l - 1 for SPACED, l for SHIFT."""
-    return factor * (l - 1) + 1
-
-
 def eligible(labels: Codes, g: int) -> bool:
     """Whether every label occurs at most floor(n / g) times, which a spaced ring needs."""
     return labels.size >= g and int(np.bincount(labels).max(initial=0)) <= labels.size // g
@@ -34,12 +29,6 @@ def largest_l(label_counts: Ints, n: int, factor: int) -> int:
     """The largest l for which n records with these label counts are eligible; 1 if no larger l is, 0 without labels."""
     most = int(label_counts.max(initial=0))
     return (n // most - 1) // factor + 1 if most else 0
-
-
-def is_spaced(labels_in_ring: Codes, g: int) -> bool:
-    """Whether any g cyclically consecutive records have g labels; false for fewer than g records. Cost: records × g."""
-    apart = (not (labels_in_ring == np.roll(labels_in_ring, shift)).any() for shift in range(1, g))
-    return labels_in_ring.size >= g and all(apart)
 
 
 def spaced_ring_of(

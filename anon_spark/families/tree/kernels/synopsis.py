@@ -8,8 +8,7 @@ their support is kept as a factor until all parts are there (`Shares`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import NamedTuple
 
@@ -28,18 +27,6 @@ class Synopsis(NamedTuple):
     labels: Codes
     parents: Codes
     counts: Ints
-
-
-class Part(NamedTuple):
-    """What a synopsis has below two first labels; second = NONE: the node of depth 1 itself, alone.
-
-    With a second label the node of depth 1 is there with the count 0. Parts of equal labels are put together with
-    `merged_synopses`; after that each is complete.
-    """
-
-    first: int
-    second: int
-    synopsis: Synopsis
 
 
 class Shares(NamedTuple):
@@ -73,24 +60,23 @@ def merged_synopses(parts: Sequence[Synopsis]) -> Synopsis:
     return in_preorder(*grown(Trees(offsets, labels, parents), counts))
 
 
-def top_parts(whole: Synopsis) -> list[Part]:
-    """The synopsis cut by the first two labels of its paths: every node's count is in exactly one part."""
-    parts = list[Part]()
+def split(whole: Synopsis, parts: int) -> Iterator[tuple[int, Synopsis]]:
+    """The synopsis in up to `parts` numbered parts by the first two labels of its paths.
+
+    Nodes of depth 1 are in all of them, with their counts in the first one only.
+    """
     depths = depths_of(whole.parents)
-    starts = np.flatnonzero(depths <= 2).tolist()
-    top = NONE
-    for start, end in pairwise([*starts, whole.labels.size]):
-        if depths[start] == 1:
-            top = start
-            alone = Synopsis(whole.labels[start:end], whole.parents[start:end], whole.counts[start:end])
-            parts.append(Part(int(whole.labels[top]), NONE, alone))
+    second = np.where(depths == 2, np.arange(depths.size), 0)
+    second = np.maximum.accumulate(second)  # in preorder: the node of depth 2 above
+    part_of = (whole.labels[second] + 7 * whole.labels[np.maximum(whole.parents[second], 0)]) % parts
+    for part in range(parts):
+        inside = (depths == 1) | (part_of == part)
+        if part and not (inside & (depths > 1)).any():
             continue
-        parents = np.concatenate([[NONE], whole.parents[start:end] - (start - 1)]).astype(np.int32)
-        parents[1] = 0
-        labels = np.concatenate([whole.labels[top : top + 1], whole.labels[start:end]])
-        counts = np.concatenate([np.zeros(1, dtype=np.int64), whole.counts[start:end]])
-        parts.append(Part(int(labels[0]), int(labels[1]), Synopsis(labels, parents, counts)))
-    return parts
+        place = np.cumsum(inside) - 1
+        above = whole.parents[inside]
+        counts = np.where((depths == 1) & (part > 0), 0, whole.counts)[inside]
+        yield part, Synopsis(whole.labels[inside], np.where(above < 0, -1, place[above]).astype(np.int32), counts)
 
 
 def shares_of(part: Synopsis, factors: Floats | Ints) -> Shares:
