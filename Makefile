@@ -1,5 +1,5 @@
 # make demo   sample Delta tables, anonymized, with a report      make test   everything that must hold
-# make check  the part of it that needs no Spark. All set up what they need the first time (network needed once) and start at once afterwards.
+# make check  the part of it that takes a minute. All set up what they need the first time (network needed once) and start at once afterwards.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -11,14 +11,17 @@ PYTHONS ?= python3.11 python3.12 python3.13
 # two processes, each with one Spark session; a file's tests stay together and share its fixtures
 PARALLEL ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo check test lint pytest long matrix setup clean
+.PHONY: demo check units test lint pytest long matrix setup clean
 
 demo: $(READY)
 	@$(BIN)/anon-spark demo
 
-# what needs no Spark, in a minute or so: style, types, layers, and the tests without a session
-check: lint
-	$(BIN)/python -m pytest -m "not spark and not long and not e2e" $(PARALLEL) $(PYTEST_ARGS)
+# in a minute or so: style, types, layers, and the tests that need no Spark and no compiled kernel
+check: $(READY)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint units
+
+units: $(READY)
+	$(BIN)/python -m pytest -m "not spark and not compiles and not long and not e2e" $(PARALLEL) $(PYTEST_ARGS)
 
 test: lint pytest
 

@@ -38,15 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a Spark session or a cluster, so that `make check` can leave it out; files without such tests go first.
+    """Mark what needs a Spark session or a cluster, so that `make check` can leave it out; files that compile kernels go first.
 
-    These compile the kernels and keep them on disk. Otherwise every worker of Spark would compile them for itself.
+    The kernels are kept on disk. Otherwise every worker of Spark would compile them for itself.
     """
     for item in items:
         if {"spark", "cluster"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.spark)
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
-    items.sort(key=lambda item: item.path in with_spark)
+    items.sort(key=lambda item: (item.get_closest_marker("compiles") is None, item.path in with_spark))
 
 
 @pytest.fixture(scope="session")

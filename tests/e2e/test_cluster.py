@@ -146,6 +146,7 @@ def test_cluster_needs_a_place_for_work(cluster: Cluster, folder: Path) -> None:
     assert listing(folder) == before
 
 
+@pytest.mark.long
 def test_spark_submit_without_delta_says_what_to_add(cluster: Cluster, folder: Path) -> None:
     before = listing(folder)
 

@@ -70,6 +70,7 @@ def saved(recoding: Recoding, path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_rules_of_a_saved_lattice_are_completed_by_rows_in_scope(
     table: DataFrame, workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -25,14 +25,14 @@ def test_no_case_is_a_finding(outcomes: list[Outcome]) -> None:
     assert [one for one in outcomes if one.outcome not in (RELEASE, REFUSAL)] == []
     assert {one.family for one in outcomes} == set(FAMILIES)
     assert sum(one.outcome == RELEASE for one in outcomes) >= 5
-
-
-def test_a_case_is_the_same_for_the_same_seed(outcomes: list[Outcome]) -> None:
-    assert case_of(SEED, 3).table.equals(case_of(SEED, 3).table) and case_of(SEED, 3).job == case_of(SEED, 3).job
-    assert case_of(SEED + 1, 3).job != case_of(SEED, 3).job
     assert f"| fit | lattice | {sum(one.outcome == RELEASE for one in outcomes if one.family == 'lattice')} |" in totals(
         [one.__dict__ for one in outcomes]
     )
+
+
+def test_a_case_is_the_same_for_the_same_seed() -> None:
+    assert case_of(SEED, 3).table.equals(case_of(SEED, 3).table) and case_of(SEED, 3).job == case_of(SEED, 3).job
+    assert case_of(SEED + 1, 3).job != case_of(SEED, 3).job
 
 
 def test_what_is_no_refusal_is_a_finding(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Node
 from tests.families.lattice.tables import Case, ladder, tuple_table
 
+pytestmark = pytest.mark.compiles
+
 
 def wide_ladder(cardinalities: Sequence[int]) -> Ladder:
     """Levels: the code, its half, one; enough leaves that keys of all attributes together need more than 64 bits."""

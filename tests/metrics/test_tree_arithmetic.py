@@ -17,6 +17,8 @@ from jobs.reproductions.tree.frequent_subtrees import least_support, projection_
 from jobs.reproductions.tree.subtrees import Paths, longer_paths, rows_of
 from jobs.reproductions.tree.subtrees import frequent_paths as paths_by_length
 
+pytestmark = pytest.mark.compiles
+
 Ints = np.typing.NDArray[np.int64]
 
 GROUPS = {  # node types in the order of their rank

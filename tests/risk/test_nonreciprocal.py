@@ -39,6 +39,8 @@ from tests.oracle.nonreciprocal_oracle import (
     shifts,
 )
 
+pytestmark = pytest.mark.compiles
+
 ITEMS = "basket"
 NAMES = pa.list_(pa.string())
 K = 3
@@ -91,6 +93,7 @@ def attacked(spark: SparkSession, scheme: Scheme, draws: int = 120) -> tuple[Rel
     return relink_attack(linked(spark, rings), staged(spark, rows), drawn(spark, 2, draws, scheme), ITEMS, K)
 
 
+@pytest.mark.long
 def test_a_sound_ring_keeps_its_promise(spark: SparkSession) -> None:
     walks = [disjoint_assignments(ring_graph(20, K), Random(seed)).assignments for seed in range(20)]
     walks += [shifts(20, K)] * 20  # whole rings move together

@@ -93,6 +93,7 @@ def test_a_run_of_the_same_rows_in_another_version_or_under_another_name(town: T
     assert "1 releases of the same rows" in refused(place, **OTHER | {"columns__items": "wares"})
 
 
+@pytest.mark.long
 def test_another_spelling_of_a_place_is_the_same_place(town: Town) -> None:
     for scheme in ("file:", "file://"):
         spelled = OTHER | {"input__table": f"{scheme}{town.folder}/people", "output__table": f"{scheme}{town.folder}/release"}

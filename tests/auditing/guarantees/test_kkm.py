@@ -25,6 +25,8 @@ from tests.event_log import EventLog
 from tests.oracle import rt_oracle as oracle
 from tests.oracle.rt_oracle import Published
 
+pytestmark = pytest.mark.compiles
+
 AGE, CITY, ITEMS, SECRETS = "age", "ci.ty", "bas.ket", "bas.ket_sensitive"
 RANGE = pa.struct([("lo", pa.int32()), ("hi", pa.int32())])
 TEXTS = pa.list_(pa.string())

@@ -28,6 +28,8 @@ from anon_spark.samples.census import QUASI_IDENTIFIERS, census, census_hierarch
 from tests.families.lattice.tables import Row, loss_value, scores_of
 from tests.oracle.lattice_numpy import read_adult
 
+pytestmark = pytest.mark.compiles
+
 # --- §6: the paper's Table 1 (ZIP, SEX, SALARY), eta = 0 -----------------------------------------------------------
 
 ROWS: list[Row] = [

@@ -19,6 +19,8 @@ from anon_spark.model.hierarchy import Hierarchy
 from tests.families.lattice.tables import LOSSES, Case, cases, loss_value, scores_of
 from tests.oracle import lattice_oracle as oracle
 
+pytestmark = pytest.mark.compiles
+
 DEPTHS: tuple[Depth, ...] = (1, 2, 3, "best", "worst")
 
 

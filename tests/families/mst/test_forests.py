@@ -33,6 +33,8 @@ from anon_spark.model.hierarchy import Hierarchy
 from tests.families.mst.cuts import Cut, Tuples, cut_in_one_piece, tuples_of
 from tests.families.mst.tables import FLAT, PAIRS, Case, case_of, cases, crowd
 
+pytestmark = pytest.mark.compiles
+
 ZERO_EDGES = st.sampled_from(["include", "exclude"])
 
 

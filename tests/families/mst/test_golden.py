@@ -46,6 +46,8 @@ from tests.oracle.mst_oracle import (
     information_loss,
 )
 
+pytestmark = pytest.mark.compiles
+
 MERGES = ("greedy", "rounds")
 
 

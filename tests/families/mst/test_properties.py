@@ -35,6 +35,8 @@ from tests.oracle.mst_oracle import (
     tau,
 )
 
+pytestmark = pytest.mark.compiles
+
 MERGES = st.sampled_from(["greedy", "rounds"])
 ZERO_EDGES = st.sampled_from(["include", "exclude"])
 STATISTICS = ("weights", "tau", "tau_below_min_weight", "kept", "small", "identical", "rows_kept", "rounds", "merge")

@@ -32,6 +32,8 @@ from tests.families.mst.tables import level_table, trees
 from tests.oracle import rt_oracle as oracle
 from tests.oracle.rt_oracle import Category, Number, Record, Schema
 
+pytestmark = pytest.mark.compiles
+
 Attribute = Hierarchy | tuple[float, float]
 
 ORIGINS = [(name, "Europe", "*") for name in ("eu0", "eu1", "Germany", "Spain")]

@@ -30,6 +30,8 @@ from anon_spark.kernels.utility import record_losses
 from tests.oracle import rt_oracle as oracle
 from tests.oracle.rt_oracle import GenItem, Record
 
+pytestmark = pytest.mark.compiles
+
 COSTS = get_args(Cost)
 SEEDS = st.integers(0, 2**32).map(Random)
 NAMES = "abcdefghijklmnopqrstuvwxyz"

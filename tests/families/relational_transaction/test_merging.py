@@ -41,6 +41,8 @@ from tests.families.relational_transaction.test_clusters import ORIGINS, Attribu
 from tests.oracle import rt_oracle as oracle
 from tests.oracle.rt_oracle import Cluster, Record, Schema
 
+pytestmark = pytest.mark.compiles
+
 ORDERS = st.sampled_from(get_args(Merge))
 SENSITIVE = "XYZ"
 Grouping = list[tuple[int, ...]]

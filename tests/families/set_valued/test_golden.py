@@ -30,6 +30,8 @@ from anon_spark.kernels.classes import Codes, Ints
 from jobs.reproductions.set_valued.cahd import cahd, gray_order
 from tests.oracle import nonreciprocal_oracle as oracle
 
+pytestmark = pytest.mark.compiles
+
 Record = frozenset[int]
 START = np.zeros(1, dtype=np.int64)
 

@@ -39,6 +39,8 @@ from anon_spark.primitives.blocks import merged_with
 from anon_spark.primitives.tasks import number_lists
 from tests.oracle import nonreciprocal_oracle as oracle
 
+pytestmark = pytest.mark.compiles
+
 Record = frozenset[int]
 SEEDS = st.integers(0, 2**32).map(Random)
 

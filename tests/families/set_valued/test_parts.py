@@ -25,6 +25,8 @@ from anon_spark.metrics.query_error import draw_queries, pieces, presence
 from jobs.reproductions.set_valued.cahd import cahd, gray_order
 from tests.oracle import nonreciprocal_oracle as oracle
 
+pytestmark = pytest.mark.compiles
+
 Record = frozenset[int]
 
 TABLE_1 = [

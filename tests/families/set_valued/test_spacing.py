@@ -33,6 +33,8 @@ from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.randomness import stream
 from tests.oracle import nonreciprocal_oracle as oracle
 
+pytestmark = pytest.mark.compiles
+
 FACTORS = [SPACED, SHIFT]
 SEEDS = st.integers(0, 2**32).map(Random)
 

@@ -36,6 +36,8 @@ from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.randomness import stream, uniform
 from tests.oracle import nonreciprocal_oracle as oracle
 
+pytestmark = pytest.mark.compiles
+
 WALKERS: dict[int, Callable[..., oracle.Walk]] = {
     CLOSED: oracle.closed_walk,
     BACKTRACKING: oracle.wmc_walk,

@@ -56,6 +56,8 @@ from anon_spark.families.tree.kernels.violations import (
 )
 from anon_spark.kernels.classes import Codes, Ints
 
+pytestmark = pytest.mark.compiles
+
 SEEDS = st.integers(0, 2**32).map(Random)
 Path = tuple[int, ...]
 Tree = frozenset[Path]  # closed under prefixes

@@ -29,6 +29,8 @@ from tests.oracle.tree_example import (
     random_trees,
 )
 
+pytestmark = pytest.mark.compiles
+
 LETTERS = {"h": {"hs": ["h1", "h2"]}, "d": {"ds": ["d1", "d2"]}, "t": {"ts": ["t1", "t2"]}, "u": {"us": ["u1", "u2"]}}
 LEAVES = ("h1", "h2", "d1", "d2", "t1", "t2", "u1", "u2")
 

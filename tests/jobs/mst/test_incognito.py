@@ -24,6 +24,8 @@ from anon_spark.samples.adult import COLUMNS, MST_QUASI_IDENTIFIERS, mst_hierarc
 from jobs.reproductions.mst.incognito import Incognito, best_node, incognito
 from tests.families.lattice.tables import Case, KernelCounting, Row, cases, ladder, tuple_table
 
+pytestmark = pytest.mark.compiles
+
 
 class Recording(KernelCounting):
     """The kernels over arrays, remembering what they were asked for."""

@@ -26,6 +26,8 @@ from jobs.benchmarks.set_valued import main as set_valued
 from jobs.reproductions.set_valued import claims, example
 from tests.oracle import nonreciprocal_oracle as oracle
 
+pytestmark = pytest.mark.compiles
+
 ITEMS = 24
 
 
