@@ -23,6 +23,7 @@ from anon_spark import (
     TreeClass,
     TreeSchema,
 )
+from anon_spark.config.job import JobSpec
 from anon_spark.config.options import default, options_of, require_options
 from anon_spark.config.spec import Spec, words_of
 from anon_spark.errors import ConfigurationError
@@ -226,3 +227,19 @@ def test_what_is_required_and_handed_over() -> None:
             require_options(wrong, Sizes)
     assert options_of(Sizes(number=4)) == {"number": 4, "word": None}
     assert options_of(Sizes(number=4), "word") == {"number": 4}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_hash_sees_every_key(family: str) -> None:
+    """A key that is left out of the hash could be changed, and a run would take the old release for its own."""
+
+    def lacking(section: BaseModel, content: Mapping[str, Any], path: str = "") -> Iterator[str]:
+        for name, field in type(section).model_fields.items():
+            key, value = field.alias or name, getattr(section, name)
+            if value is not None and key not in content:
+                yield f"{path}{key}"
+            elif isinstance(value, BaseModel):
+                yield from lacking(value, content[key], f"{path}{key}.")
+
+    job = next(sections_of(family))
+    assert isinstance(job, JobSpec) and list(lacking(job, job.content())) == []
