@@ -159,7 +159,6 @@ def mangle_writes(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(publication, "_write", other)
 
 
-@pytest.mark.long
 def test_a_published_table_that_is_not_what_was_audited_is_taken_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -176,7 +176,6 @@ def test_faults_of_ranges(spark: SparkSession) -> None:
     assert counted(found) == {"range": 1, "loose": 1}
 
 
-@pytest.mark.long
 def test_faults_of_links(spark: SparkSession) -> None:
     found, account = linked_verdict(spark, replace(HONEST, staged=ROWS[:-1]))
     assert counted(found) == {"unlinked": 1} and account.balance == 1
@@ -190,7 +189,6 @@ def test_faults_of_links(spark: SparkSession) -> None:
     assert found.violations == 2 + 2
 
 
-@pytest.mark.long
 def test_the_records_are_those_of_the_source(spark: SparkSession) -> None:
     other = replace(HONEST, linked=changed(HONEST.linked, 6, c3=["hiv", "hiv"]))  # as a set the same
     assert linked_verdict(spark, other)[0].passed
