@@ -292,7 +292,6 @@ def pair(spark: SparkSession, recoding: LatticeRecoding, size: int, **values: An
     return spark.createDataFrame(pa.table({name: [value] * size for name, value in (row | values).items()}))
 
 
-@pytest.mark.long
 def test_unseen_values_of_a_batch_are_an_error_or_left_out(spark: SparkSession, run: Run) -> None:
     """Pitfall 11: never the top term, never an IndexError; the message counts and does not tell."""
     k = run.recoding.k
