@@ -106,7 +106,6 @@ def test_a_sound_ring_keeps_its_promise(spark: SparkSession) -> None:
     assert fit.error > (2 / 9 / fit.trials) ** 0.5  # as if records moved each on its own
 
 
-@pytest.mark.long
 def test_schemes_that_favour_a_row_are_refused(spark: SparkSession) -> None:
     own, middle = shifts(20, K)[0], shifts(20, K)[1]
 
