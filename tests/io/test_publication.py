@@ -249,6 +249,11 @@ def test_an_output_that_changed_meanwhile_is_left_alone(spark: SparkSession, tmp
     publish(numbers(spark, 3), place, METADATA, NOTHING)
     with pytest.raises(PublicationRefused, match="was published or changed by others while this run was at work"):
         unchanged(spark, place, NOTHING)
+    # and a release in the place of the one that was seen
+    first = output_for_run(spark, place)
+    publish(numbers(spark, 4), place, said("run-2"), first)
+    with pytest.raises(PublicationRefused, match="was published or changed by others while this run was at work"):
+        unchanged(spark, place, first)
 
 
 @pytest.mark.long
