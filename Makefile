@@ -23,7 +23,9 @@ check: $(READY)
 units: $(READY)
 	$(BIN)/python -m pytest -m "not spark and not compiles and not long and not e2e" $(PARALLEL) $(PYTEST_ARGS)
 
-test: lint pytest
+# side by side: types are checked by one process, and no line of a test's progress is held back
+test: $(READY)
+	@$(MAKE) --no-print-directory --jobs 2 lint pytest
 
 lint: $(READY)
 	$(BIN)/ruff check .

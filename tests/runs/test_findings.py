@@ -23,7 +23,7 @@ def town(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
     return Town.founded(spark, tmp_path_factory.mktemp("findings") / "town", people(mark=marks))
 
 
-def test_a_kept_column_that_singles_people_out_is_told_and_refused(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kept_column_that_singles_people_out_is_refused(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     limited = KEPT | {"limits": {"unique": 0.5}}
 
     # 1. a plan tells before anything is fitted
@@ -43,7 +43,9 @@ def test_a_kept_column_that_singles_people_out_is_told_and_refused(town: Town, c
     refused = json.loads((town.folder / "report" / "town.json").read_text())
     assert [one["kind"] for one in refused["findings"] if one["level"] == "stop"] == ["limits.unique"]
 
-    # 3. without a limit it is published, and no banner is green
+
+@pytest.mark.long
+def test_without_a_limit_it_is_published_and_no_banner_is_green(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", town.job_file(**KEPT), "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert "  look    100.0% of the rows are unique" in shown and "Published, but look at" in shown
