@@ -22,7 +22,6 @@ from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 
-ROOT = "*"
 KEPT, NULL, UNSEEN = 0, 1, 2  # bits of a row's status: nothing wrong, holds a null, holds an unseen value
 STATUS = private("status")
 
@@ -39,7 +38,7 @@ def with_recoded(frame: DataFrame, raw: str, label: str, status: str, hierarchy:
     """
     _check_level(hierarchy, level)
     labels = [hierarchy.labels[level][code] for code in hierarchy.codes[level]]
-    of_null = F.lit(ROOT if level == hierarchy.height else None).cast("string")
+    of_null = F.lit(hierarchy.labels[-1][0] if level == hierarchy.height else None).cast("string")
     return _climbed(frame, raw, label, status, hierarchy, labels, pa.string(), of_null)
 
 

@@ -1,6 +1,6 @@
 """Generalization hierarchies: level tables with integer codes, weights and the rule that finds a value's leaf.
 
-Every leaf is `height` levels below the one root '*' (shallow leaves repeat a label). All work is done on
+Every leaf is `height` levels below the one root (shallow leaves repeat a label). All work is done on
 (level, code); labels are only what is shown and published. No Spark here.
 """
 

@@ -14,8 +14,8 @@ from anon_spark.model.hierarchy.table import LevelTable
 def from_edges(pairs: Iterable[Line]) -> LevelTable:
     """The level table of numbered pairs (child, parent).
 
-    Leaves are the names without children, in order of appearance. '*' lies above all roots; a root named '*' is that
-    top. Identical pairs count once. Refused, with counts and line numbers: an empty name, a name
+    Leaves are the names without children, in order of appearance. '*' lies above several roots; a single one is the
+    root, whatever its name. Identical pairs count once. Refused, with counts and line numbers: an empty name, a name
     above itself, two parents, a cycle, a parent above '*'.
     """
     parent_of, line_of = _parents(pairs)
@@ -28,8 +28,9 @@ def from_edges(pairs: Iterable[Line]) -> LevelTable:
         path = [child]
         while (above := parent_of.get(path[-1])) is not None:
             path.append(above)
-        paths.append((line_of[child], tuple(path[:-1]) if path[-1] == ROOT else tuple(path)))
-    return tabulate(paths)
+        paths.append((line_of[child], tuple(path)))
+    several = len({path[-1] for _, path in paths}) > 1
+    return tabulate([(line, (*path, ROOT) if several and path[-1] != ROOT else path) for line, path in paths])
 
 
 def _parents(pairs: Iterable[Line]) -> tuple[dict[str, str], dict[str, int]]:

@@ -30,7 +30,7 @@ from anon_spark.model.hierarchy.values import calendar_day, is_number, number_ke
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy(LevelTable):
-    """Levels 0 (the values) to `height` (the one label '*'), every leaf on every level.
+    """Levels 0 (the values) to `height` (one label, the root), every leaf on every level.
 
     Guarantee: nested (leaves that share a label share all labels above); `codes[0]` is 0, 1, 2, …, `codes[height]` is
     0; losses are integers `weights[level][code]` over `weight_total` and depend on the domain, never on a sample.
@@ -41,7 +41,7 @@ class Hierarchy(LevelTable):
     rule: Rule | None = None
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The level table: value, g1, …, '*' for each leaf, without the null leaf."""
+        """The level table: value, g1, …, root for each leaf, without the null leaf."""
         for leaf, key in enumerate(self.keys):
             yield (key, *(str(self.labels[level][self.codes[level, leaf]]) for level in range(1, self.height + 1)))
 
@@ -158,7 +158,7 @@ class Hierarchy(LevelTable):
 
     @classmethod
     def from_levels(cls, rows: Iterable[Sequence[str | None]]) -> Hierarchy:
-        """A level table, one row per value: value, g1, …, '*'. Ragged rows are padded, faults name row numbers.
+        """A level table, one row per value: value, g1, …, root. Ragged rows are padded, faults name row numbers.
 
         Guarantee: the longest rows keep their levels.
         """

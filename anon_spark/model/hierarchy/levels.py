@@ -12,15 +12,15 @@ from anon_spark.model.hierarchy.coding import ROOT, categorical, encode
 from anon_spark.model.hierarchy.table import LevelTable
 
 Line = tuple[int, Sequence[str | None]]
-Path_ = tuple[str, ...]  # value, g1, …, top label; the root '*' left out
+Path_ = tuple[str, ...]  # value, g1, …; the root left out
 
 
 def from_levels(rows: Iterable[Line]) -> LevelTable:
     """The table of numbered rows.
 
-    Identical rows count once. A root '*' is added unless every row ends with it (or with one and the same run of
-    asterisks). Ragged rows are padded. Refused, with counts and line numbers: an empty table, an empty label, a value
-    with two paths, a label with two parents, '*' at the end of some rows only.
+    Identical rows count once. The root is the label that all rows end with, '*' if it is a run of asterisks; a root '*' is
+    added where they end with different ones. Ragged rows are padded. Refused, with counts and line numbers: an empty
+    table, an empty label, a value with two paths, a label with two parents, '*' at the end of some rows only.
     """
     filled = [(line, row) for line, row in rows if any(_text(label) for label in row)]
     if not filled:
@@ -33,11 +33,12 @@ def from_levels(rows: Iterable[Line]) -> LevelTable:
             f"{shortened(gaps)}). Fill the gap: repeat the label below it, or leave the column out.",
             gaps=len(gaps),
         )
-    return tabulate(_without_root(trimmed))
+    return tabulate(trimmed)
 
 
-def tabulate(paths: Iterable[tuple[int, Path_]]) -> LevelTable:
-    """The table of numbered paths (value first, root left out): deduplicated, padded, checked."""
+def tabulate(rows: Sequence[tuple[int, Path_]]) -> LevelTable:
+    """The table of numbered rows without gaps (value first): deduplicated, padded, checked, with one root."""
+    paths, root = _without_root(rows)
     first: dict[str, tuple[int, Path_]] = {}
     conflicts: list[int] = []
     values = set()
@@ -54,7 +55,7 @@ def tabulate(paths: Iterable[tuple[int, Path_]]) -> LevelTable:
         )
     lines = [line for line, _ in first.values()]
     padded = pad([path for _, path in first.values()])
-    columns = [*zip(*padded, strict=True), (ROOT,) * len(padded)]
+    columns = [*zip(*padded, strict=True), (root,) * len(padded)]
     codes, labels = encode(columns, lines)
     return categorical("text", list(first), codes, labels)
 
@@ -119,11 +120,12 @@ def _without_trailing_gaps(row: Sequence[str | None]) -> Path_:
     return tuple(labels)
 
 
-def _without_root(rows: Sequence[tuple[int, Path_]]) -> list[tuple[int, Path_]]:
-    """Take the common '*' off the end of every row; a table that has none is complete as it is."""
+def _without_root(rows: Sequence[tuple[int, Path_]]) -> tuple[Sequence[tuple[int, Path_]], str]:
+    """The rows without the label that all of them end with, and that label; all of the rows and '*' where there is none."""
     tops = {row[-1] if len(row) > 1 else "" for _, row in rows}
-    if len(tops) == 1 and not next(iter(tops)).strip(ROOT) and tops != {""}:
-        return [(line, row[:-1]) for line, row in rows]
+    if len(tops) == 1 and tops != {""}:
+        (top,) = tops
+        return [(line, row[:-1]) for line, row in rows], top if top.strip(ROOT) else ROOT
     if ROOT in tops:
         without = [line for line, row in rows if len(row) == 1 or row[-1] != ROOT]
         raise HierarchyError(
@@ -131,4 +133,4 @@ def _without_root(rows: Sequence[tuple[int, Path_]]) -> list[tuple[int, Path_]]:
             "End every row with '*', or none.",
             gaps=len(without),
         )
-    return list(rows)
+    return rows, ROOT

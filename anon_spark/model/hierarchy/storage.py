@@ -11,7 +11,6 @@ import numpy as np
 
 from anon_spark.errors import HierarchyError
 from anon_spark.model.hierarchy.checks import check_nested
-from anon_spark.model.hierarchy.coding import ROOT
 from anon_spark.model.hierarchy.table import Floats, LevelTable
 from anon_spark.model.hierarchy.values import BinGrid
 
@@ -103,7 +102,7 @@ def _read(content: dict[str, Any]) -> LevelTable:
 
 
 def _is_sound(table: LevelTable) -> bool:
-    """Whether shapes agree, every code has a label, the top is '*', and null is directly below the root."""
+    """Whether shapes agree, every code has a label, the top is one label, and null is directly below the root."""
     sizes = [len(names) for names in table.labels]
     per_level = [table.leaves_below, table.weights]
     per_level += [tuple(side) for side in zip(*table.bounds, strict=True)] if table.bounds else []
@@ -113,7 +112,8 @@ def _is_sound(table: LevelTable) -> bool:
         and (table.bins is not None) == (table.kind == "bins")
         and table.codes.ndim == 2
         and table.height >= 1
-        and table.labels[-1] == (ROOT,)
+        and len(table.labels[-1]) == 1
+        and table.labels[-1][0] is not None
         and len(table.keys) == table.leaf_count - table.has_null
         and len(set(table.keys)) == len(table.keys)
         and np.array_equal(table.codes[0], np.arange(table.leaf_count))

@@ -20,7 +20,7 @@ AGES = Hierarchy.intervals(17, 90, [3, 6])
 GRID = Hierarchy.intervals("0.1", "1.1", ["0.1", "0.2"], exact=False)  # the last bin holds 1.1
 DAYS = Hierarchy.dates(["month", "year"], "2020-01-30", "2020-03-02")
 ZIPS = Hierarchy.from_levels([("1305", "13**", "*"), ("2750.50", "27**", "*"), ("a", "A", "*"), ("A", "B", "*")])
-TRUTH = Hierarchy.from_levels([("true", "*"), ("false", "*")])
+TRUTH = Hierarchy.from_levels([("true", "either"), ("false", "either")])  # a root with a name
 assert isinstance(DAYS, Hierarchy)
 
 NOON = datetime(2020, 2, 29, 12)
@@ -47,7 +47,7 @@ COLUMNS: dict[str, tuple[Hierarchy, pa.DataType, list[Any]]] = {
 def expected(hierarchy: Hierarchy, value: Any, level: int) -> tuple[str | None, int]:
     """Label and status, from the definition."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ("*" if level == hierarchy.height else None), NULL
+        return (hierarchy.labels[-1][0] if level == hierarchy.height else None), NULL
     leaf = hierarchy.leaf_of(value)
     return (None, UNSEEN) if leaf is None else (hierarchy.labels[level][int(hierarchy.codes[level, leaf])], KEPT)
 

@@ -31,7 +31,7 @@ ROWS = 90
 TREES: dict[str, Hierarchy | Rule] = {
     "zip code": Hierarchy.mask(alphabet=36),  # a rule: its values are known from the table only
     "no.": Hierarchy.intervals(BASE, BASE + 11, [3, 6]),
-    "j`ob": Hierarchy.from_levels([(f"Zqjob{n}", f"Zqgroup{n // 3}", "*") for n in range(6)]),
+    "j`ob": Hierarchy.from_levels([(f"Zqjob{n}", f"Zqgroup{n // 3}", "Zqall") for n in range(6)]),
     "score": Hierarchy.intervals("9137000.125", "9137001.125", ["0.25", "0.5"], exact=False),
 }
 SETTINGS: dict[str, Any] = {

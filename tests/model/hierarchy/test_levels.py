@@ -36,9 +36,34 @@ def test_arrays_are_read_only() -> None:
 
 
 def test_root_is_added_only_where_it_is_missing() -> None:
-    assert list(Hierarchy.from_levels([["a", "x"], ["b", "x"]]).rows()) == [("a", "x", "*"), ("b", "x", "*")]
+    assert list(Hierarchy.from_levels([["a", "x"], ["b", "y"]]).rows()) == [("a", "x", "*"), ("b", "y", "*")]
     assert list(Hierarchy.from_levels([["a"], ["b"]]).rows()) == [("a", "*"), ("b", "*")]
     assert next(Hierarchy.from_levels([["12", "1*", "**"], ["13", "1*", "**"]]).rows()) == ("12", "1*", "*")
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([["a", "x"], ["b", "x"]], [("a", "x"), ("b", "x")]),
+        ([["a", "x", "all"], ["b", "all"]], [("a", "x", "all"), ("b", "b", "all")]),
+        ([["a", "x", "*"], ["b", "x", "*"]], [("a", "x", "*"), ("b", "x", "*")]),  # written by the user: both stay
+        ([["a", "x"]], [("a", "x")]),
+        ([["a"]], [("a", "*")]),
+    ],
+)
+def test_a_last_level_of_one_label_is_the_root(rows: list[list[str]], expected: list[tuple[str, ...]]) -> None:
+    hierarchy = Hierarchy.from_levels(rows)
+
+    assert list(hierarchy.rows()) == expected
+    assert list(Hierarchy.from_levels(expected).rows()) == expected
+    assert Hierarchy.from_dict(hierarchy.to_dict()) == hierarchy
+    assert hierarchy.with_null().labels[-1] == (expected[0][-1],)
+
+
+def test_a_single_root_of_pairs_is_the_root() -> None:
+    assert list(Hierarchy.from_edges([("a", "x"), ("b", "x")]).rows()) == [("a", "x"), ("b", "x")]
+    assert list(Hierarchy.from_edges([("a", "x"), ("b", "y")]).rows()) == [("a", "x", "*"), ("b", "y", "*")]
+    assert list(Hierarchy.from_edges([("a", "x"), ("x", "*"), ("b", "y")]).rows()) == [("a", "x", "*"), ("b", "y", "*")]
 
 
 def test_one_value_has_no_loss() -> None:
