@@ -140,7 +140,11 @@ def _relational(draw: Random, family: str) -> Case:
             own["choose"] = draw.choice(["knee", {"max_loss": 0.5}, {"k": job["privacy"]["k"] + 1}])
         job["lattice"] = own
     else:
-        job["mst"] = {"merge": draw.choice(["auto", "greedy", "rounds"]), "zero_edges": draw.choice(["include", "exclude"])}
+        job["mst"] = {
+            "merge": draw.choice(["auto", "greedy", "rounds"]),
+            "zero_edges": draw.choice(["include", "exclude"]),
+            "refine": draw.choice(["local", "local", "none"]),
+        }
         if "sensitive" in job["columns"] and draw.random() < 0.5:
             job["privacy"]["l"] = draw.randint(2, max(2, min(3, job["privacy"]["k"])))
     readers = {name: one.read for name, one in quasis.items()}

@@ -105,7 +105,10 @@ def test_the_examples_mention_every_key(family: str) -> None:
 def test_the_example_of_mst() -> None:
     job = load_job(CONF / "mst.yaml")
     assert isinstance(job, MstJob)
-    assert (job.privacy.k, job.privacy.l, job.mst.merge, job.mst.zero_edges) == (10, 2, "auto", "include")
+    assert (job.privacy.k, job.privacy.l, job.mst.merge, job.mst.zero_edges) == (10, 2, "rounds", "include")
+    assert (job.mst.refine, job.mst.effort) == ("local", "normal")
+    with pytest.raises(ConfigurationError, match=r"^mst.effort: goes with refine: local only"):
+        load_job(CONF / "mst.yaml", ["mst.refine=none", "mst.effort=deep"])
     with pytest.raises(ConfigurationError, match=r"^privacy.l: is 11, above privacy.k, which is 10"):
         load_job(CONF / "mst.yaml", ["privacy.l=11"])
     with pytest.raises(ConfigurationError, match=r"^privacy.l: needs columns.sensitive"):

@@ -8,7 +8,7 @@ point). Distances are integers over the least common multiple of the heights. Wh
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
@@ -82,13 +82,12 @@ class Trees:
 
 @dataclass(frozen=True)
 class Group:
-    """A class: its distinct tuples, its rows, the smallest id of its tuples, GenClass, values per sensitive column."""
+    """A class: its distinct tuples, its rows, the smallest id of its tuples, GenClass."""
 
     tuples: frozenset[Row]
     rows: int
     id: int
     levels: Levels
-    values: tuple[frozenset[Hashable], ...] = ()
 
     @property
     def leaf(self) -> Row:
@@ -115,9 +114,8 @@ def cdist(one: Group, other: Group, trees: Trees) -> int:
 
 
 def union(one: Group, other: Group, trees: Trees) -> Group:
-    values = tuple(a | b for a, b in zip(one.values, other.values, strict=True))
     levels = join(one, other, trees)
-    return Group(one.tuples | other.tuples, one.rows + other.rows, min(one.id, other.id), levels, values)
+    return Group(one.tuples | other.tuples, one.rows + other.rows, min(one.id, other.id), levels)
 
 
 # --- spanning trees ------------------------------------------------------------------------------------------------
@@ -219,23 +217,19 @@ def split(
     trees: Trees,
     k: int,
     zero_edges: str = "include",
-    sensitive: Sequence[Row] | None = None,
-    l: int = 1,  # noqa: E741 - the l of l-diversity
 ) -> Cut:
-    """Cut the tree recursively; `sensitive` has one tuple of values per row."""
+    """Cut the tree recursively."""
     rank = {row: at for at, row in enumerate(sorted(set(rows)))}
     kept, small, identical = list[Group](), list[Group](), list[Group]()
 
     def group(members: Sequence[int]) -> Group:
         tuples = frozenset(rows[at] for at in members)
-        columns = zip(*(sensitive[at] for at in members), strict=True) if sensitive is not None else ()
-        values = tuple(frozenset(column) for column in columns)
-        return Group(tuples, len(members), min(rank[row] for row in tuples), gen_class(tuples, trees), values)
+        return Group(tuples, len(members), min(rank[row] for row in tuples), gen_class(tuples, trees))
 
     def visit(members: Sequence[int], inside: Sequence[Edge]) -> None:
         found = group(members)
         positive = [weight for weight, _, _ in inside if weight > 0]
-        if not enough(found, k, l):
+        if len(members) < k:
             small.append(found)
         elif len(members) <= 2 * k - 1:
             kept.append(found)
@@ -252,17 +246,12 @@ def split(
     return Cut(kept, small, len(identical))
 
 
-def enough(group: Group, k: int, l: int) -> bool:  # noqa: E741
-    """At least k rows and, in every sensitive column, l distinct values."""
-    return group.rows >= k and all(len(column) >= l for column in group.values)
-
-
 # --- §3: merge, and M-9 -------------------------------------------------------------------------------------------------
 
 Nearest = Callable[[Sequence[Group], Trees], list[tuple[int, Levels]]]
 
 
-def merge_greedy(small: Sequence[Group], trees: Trees, k: int, l: int = 1) -> tuple[list[Group], list[Group]]:  # noqa: E741
+def merge_greedy(small: Sequence[Group], trees: Trees, k: int) -> tuple[list[Group], list[Group]]:
     """G2 and what is left of G1 (at most one class): the nearest pair is merged until none is left."""
     active, done = list(small), list[Group]()
 
@@ -274,7 +263,7 @@ def merge_greedy(small: Sequence[Group], trees: Trees, k: int, l: int = 1) -> tu
         a, b = min(combinations(active, 2), key=order)
         active = [group for group in active if group is not a and group is not b]
         merged = union(a, b, trees)
-        (done if enough(merged, k, l) else active).append(merged)
+        (done if merged.rows >= k else active).append(merged)
     return done, active
 
 
@@ -295,7 +284,6 @@ def merge_rounds(
     small: Sequence[Group],
     trees: Trees,
     k: int,
-    l: int = 1,  # noqa: E741
     nearest: Nearest = nearest_neighbours,
 ) -> tuple[list[Group], list[Group], int]:
     """G2, what is left of G1, and the number of rounds."""
@@ -313,7 +301,7 @@ def merge_rounds(
                 val, _, _, distance, a = queue.pop(0)
                 if queue and val + queue[0][0] == distance == queue[0][3]:
                     merged = union(a, queue.pop(0)[4], trees)
-                    (done if enough(merged, k, l) else active).append(merged)
+                    (done if merged.rows >= k else active).append(merged)
                 else:
                     waiting.append(a)
         assert len(waiting) < sum(map(len, buckets.values())), "at least one pair per round"
@@ -344,20 +332,18 @@ def mstk(
     k: int,
     merge: str = "greedy",
     zero_edges: str = "include",
-    sensitive: Sequence[Row] | None = None,
-    l: int = 1,  # noqa: E741
 ) -> Result:
     """The whole algorithm, by the slow functions only (a spanning tree by Kruskal over all pairs of rows)."""
     if k < 2 or len(rows) < k:
         raise ValueError("k must be at least 2 and at most the number of rows")
     trees = Trees(tables)
     edges = kruskal(rows, trees)
-    cut = split(rows, edges, trees, k, zero_edges, sensitive, l)
+    cut = split(rows, edges, trees, k, zero_edges)
     rounds = None
     if merge == "greedy":
-        done, left = merge_greedy(cut.small, trees, k, l)
+        done, left = merge_greedy(cut.small, trees, k)
     else:
-        done, left, rounds = merge_rounds(cut.small, trees, k, l)
+        done, left, rounds = merge_rounds(cut.small, trees, k)
     return Result(cut, [weight for weight, _, _ in edges], absorb([*cut.kept, *done], left, trees), rounds)
 
 
@@ -437,7 +423,7 @@ def greedy_by_array(small: Sequence[Group], trees: Trees, k: int) -> tuple[list[
         merged = union(groups[a], groups[b], trees)
         alive[b], best[b] = False, never
         stale = np.flatnonzero(alive & ((partner == a) | (partner == b)))
-        if enough(merged, k, 1):
+        if merged.rows >= k:
             alive[a], best[a] = False, never
             done.append(merged)
         else:

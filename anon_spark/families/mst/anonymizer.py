@@ -1,4 +1,4 @@
-"""The fit of the family `mst`: distinct tuples, minimum spanning tree, split, merge."""
+"""The fit of the family `mst`: distinct tuples, minimum spanning tree, split, merge, refinement."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ from anon_spark.primitives.encoding import with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, fitted
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
+SWEEPS = {"normal": 4, "deep": 10}  # how often every neighbourhood is partitioned anew
+
 
 @dataclass(frozen=True, kw_only=True)
 class MstAnonymizer:
-    """k-anonymity by local recoding: the minimum spanning tree of the records is cut, small parts are merged.
+    """k-anonymity by local recoding: the minimum spanning tree of the records is cut, small parts are merged, and the classes
+    are refined until no small change lowers the loss.
 
     Parameters are those of the job file. With `person`, every person must have one row. `workdir` is a private place
     that all workers see (needed on a cluster).
     Guarantee of what `fit` returns: see MstRecoding. Cost: one shuffle of the table to distinct tuples; the tree visits
-    lattice nodes × distinct tuples, merging is the larger part.
+    lattice nodes × distinct tuples; merging, then refinement, are the larger part.
     """
 
     k: int
@@ -47,6 +50,8 @@ class MstAnonymizer:
     nulls: Literal["value", "suppress"] = default(MstJob, "nulls")
     on_unseen: Literal["error", "suppress"] = default(MstJob, "on_unseen")
     merge: Merge = default(MstSpec, "merge")
+    refine: Literal["local", "none"] = default(MstSpec, "refine")
+    effort: Literal["normal", "deep"] = default(MstSpec, "effort")
     zero_edges: Literal["include", "exclude"] = default(MstSpec, "zero_edges")
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
@@ -82,12 +87,13 @@ class MstAnonymizer:
         refuse_ambiguous(hierarchies)
         lattice_of(frequencies.hierarchies)  # refuses more nodes than are walked
         self._refuse_what_cannot_be(df, frequencies)
-        # 2. tree, split, merge
-        self._tell(1, "tree, cut and merging")
-        settings = Settings(self.k, self.l, self.merge, self.zero_edges)
+        # 2. tree, split, merge, refinement
+        self._tell(1, "tree, cut, merging, refinement")
+        sweeps = 0 if self.refine == "none" else SWEEPS[self.effort]
+        settings = Settings(self.k, self.l, self.merge, self.zero_edges, sweeps)
         counted = perf_counter()
         assignment = assign(frequencies, settings, workspace, self._values(df, frequencies), self.progress)
-        self._tell(2, "tree, cut and merging")
+        self._tell(2, "tree, cut, merging, refinement")
         return MstRecoding(
             hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
             k=self.k,

@@ -17,10 +17,17 @@ from pyspark.sql import types as T
 from anon_spark.columns import PREFIX, ROWS, quoted
 from anon_spark.errors import DataError
 from anon_spark.families.mst.blocks import cut_in_blocks, number_tuples
-from anon_spark.families.mst.frames import HEAD, TID, VALUES, leaf_columns, level_columns, values_of, whole
+from anon_spark.families.mst.frames import HEAD, TID, VALUES, leaf_columns, level_columns, whole
 from anon_spark.families.mst.partition import Settings, cut_tree, merge_small, ranks_and_heads
+from anon_spark.families.mst.refinement import (
+    BLOCK,
+    Refining,
+    blocks_of,
+    refine_blocks,
+    refined_levels,
+    with_blocks,
+)
 from anon_spark.families.mst.spread import SpreadMerge
-from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns
@@ -47,32 +54,63 @@ def assign(
 ) -> Assignment:
     """Partition the distinct tuples; with l, `values` holds up to l hashes of each sensitive column per tuple.
 
+    Tree, cut and merging look at k alone; the refinement, in blocks of neighbouring classes, keeps k and reaches l.
     Guarantee: the same partition whether one task makes it or many.
     Cost: up to `settings.local_max` tuples in one task, about 140 bytes each; above, blocks and shares (blocks.py), and
     above `settings.merge_local_max` small classes merging in rounds (spread.py).
     """
     count = len(frequencies.hierarchies)
     codes = code_columns(count)
+    leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(count), strict=True)]
+    held = [] if values is None else [name for name in values.columns if name.startswith(VALUES)]
+    refining = Refining(
+        frequencies.hierarchies,
+        frequencies.rows,
+        settings.k,
+        settings.l,
+        len(held),
+        settings.sweeps,
+        settings.block_tuples,
+        settings.divided_max,
+    )
     frame = frequencies.frame.select(*codes, ROWS)
-    if values is not None:
-        frame = frame.join(values, codes)
-    sensitive = sum(name.startswith(VALUES) for name in frame.columns)
+    # 1. all in one task, if it is not too much
     if frequencies.tuples <= settings.local_max:
-        parted, statistics = _in_one_task(frame, frequencies.hierarchies, settings, sensitive, workspace)
+        whole_frame = frame if values is None else frame.join(values, codes)
+        parted, statistics = _in_one_task(whole_frame, refining, settings, workspace)
         if "merge" in statistics:
-            leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(count), strict=True)]
-            return Assignment(parted.select(*leaves, *level_columns(count), ROWS), statistics)
+            assigned = parted.select(*leaves, *level_columns(count), ROWS, *held, BLOCK)
+            return _refined(assigned, statistics, refining, workspace)
     else:
         started = perf_counter()
         numbered = number_tuples(frame, frequencies.hierarchies, workspace)
         parted, statistics = cut_in_blocks(numbered, frequencies.hierarchies, settings, workspace)
         statistics = {**statistics, "seconds": {"tree": perf_counter() - started}}
+    # 2. else merging, and the division into blocks, over many
     started = perf_counter()
-    merging = SpreadMerge(frequencies.hierarchies, settings, workspace, sensitive, progress)
-    assigned, merged = merging.assign(parted)
-    stored = workspace.store(assigned, "assignment")
-    seconds = {**statistics["seconds"], "merge": perf_counter() - started}
-    return Assignment(stored, {**statistics, **merged, "seconds": seconds})
+    merging = SpreadMerge(frequencies.hierarchies, settings, workspace, progress)
+    assigned, merged = merging.assign(parted.select(*codes, ROWS, HEAD))
+    assigned = workspace.store(assigned, "merged")
+    statistics |= {**merged, "seconds": {**statistics["seconds"], "merge": perf_counter() - started}}
+    if not refining.needed:
+        return Assignment(assigned, statistics)
+    if values is not None:
+        assigned = assigned.join(values.select(*leaves, *held), leaf_columns(count))
+    divided = workspace.store(with_blocks(assigned, frequencies.tuples, refining), "blocks")
+    last = divided.agg(F.max(BLOCK)).first()
+    assert last is not None, "an aggregate has one row"
+    return _refined(divided, {**statistics, "blocks": last[0] + 1}, refining, workspace)
+
+
+def _refined(assigned: DataFrame, statistics: dict[str, Any], refining: Refining, workspace: Workspace) -> Assignment:
+    """The assignment, refined in blocks unless it is already (blocks: 0), or need not be."""
+    started = perf_counter()
+    blocks = statistics.get("blocks", 0)
+    if blocks:
+        assigned = workspace.store(refine_blocks(assigned, blocks, refining), "assignment")
+        statistics = {**statistics, "seconds": {**statistics["seconds"], "refine": perf_counter() - started}}
+    kept = [*leaf_columns(len(refining.hierarchies)), *level_columns(len(refining.hierarchies)), ROWS]
+    return Assignment(assigned.select(*kept), {**statistics, "blocks": max(1, blocks) if refining.needed else None})
 
 
 def counted_value(frame: DataFrame, name: str) -> Column:
@@ -99,11 +137,14 @@ def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence
 
 
 def _in_one_task(
-    frame: DataFrame, hierarchies: Sequence[Hierarchy], settings: Settings, sensitive: int, workspace: Workspace
+    frame: DataFrame, refining: Refining, settings: Settings, workspace: Workspace
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """The frame with TID and HEAD, and with levels if one task could also merge; the statistics tell which."""
-    codes, levels = code_columns(len(hierarchies)), level_columns(len(hierarchies))
-    names = [TID, HEAD, *levels, NOTE]
+    """The frame with TID and HEAD, and with levels and BLOCK if one task could also merge; the statistics tell which.
+
+    A table of one block is refined here (blocks: 0 in the statistics): another job would cost more.
+    """
+    codes, levels = code_columns(len(refining.hierarchies)), level_columns(len(refining.hierarchies))
+    names = [TID, HEAD, *levels, BLOCK, NOTE]
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = whole(batches)
@@ -111,24 +152,35 @@ def _in_one_task(
             return
         leaf = np.array([table.column(name).to_numpy() for name in codes], dtype=np.int32)
         rows = table.column(ROWS).to_numpy().astype(np.int64)
-        values = values_of(table, sensitive, settings.l) if settings.l is not None else None
-        cut = cut_tree(leaf, rows, hierarchies, settings, values)
+        cut = cut_tree(leaf, rows, refining.hierarchies, settings)
         rank, head = ranks_and_heads(cut)
         statistics, level = cut.statistics, np.zeros((rows.size, len(levels)), dtype=np.int32)
+        block = np.zeros(rows.size, dtype=np.int32)
         if settings.is_local(cut.groups.small.size):
             parts = merge_small(cut, settings)
             statistics, level = parts.statistics, parts.levels[parts.class_of]
+            if refining.needed:
+                started, values = perf_counter(), refining.values_in(table)
+                block = blocks_of(refining, leaf.T, level, values)
+                if block.max() == 0:
+                    level = refined_levels(refining, leaf.T, level, rows, values)
+                statistics = {
+                    **statistics,
+                    "blocks": int(block.max() + 1) if block.max() else 0,
+                    "seconds": {**statistics["seconds"], "refine": perf_counter() - started},
+                }
         note = pa.array([json.dumps(statistics)])
         noted = [pa.nulls(1, field.type) for field in table.schema] + [pa.nulls(1, pa.int64())] * 2
-        noted += [pa.nulls(1, pa.int32())] * len(levels)
+        noted += [pa.nulls(1, pa.int32())] * (len(levels) + 1)
         schema = [*table.column_names, *names]
         yield pa.RecordBatch.from_arrays([*noted, note], names=schema)
         added: list[Any] = [pa.array(rank), pa.array(head)]
         added += [pa.array(level[:, position].astype(np.int32)) for position in range(len(levels))]
-        done = pa.Table.from_arrays([*table.columns, *added, pa.nulls(rows.size, pa.string())], names=schema)
+        added += [pa.array(block), pa.nulls(rows.size, pa.string())]
+        done = pa.Table.from_arrays([*table.columns, *added], names=schema)
         yield from done.to_batches(max_chunksize=100_000)
 
-    kinds = ["long", "long", *["int"] * len(levels), "string"]
+    kinds = ["long", "long", *["int"] * (len(levels) + 1), "string"]
     fields = [f"{quoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema]
     more = [f"`{name}` {kind}" for name, kind in zip(names, kinds, strict=True)]
     stored = workspace.store(frame.coalesce(1).mapInArrow(work, ", ".join([*fields, *more])), "cut")

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType
+from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType
 
 from anon_spark.columns import PREFIX, ROWS
 from anon_spark.families.mst.forests import (
@@ -24,7 +24,7 @@ from anon_spark.families.mst.forests import (
     grown,
     share_of,
 )
-from anon_spark.families.mst.frames import HEAD, SHARE, TID, VALUES, lists_of, values_of
+from anon_spark.families.mst.frames import HEAD, SHARE, TID
 from anon_spark.families.mst.joins import COMPONENT, TUPLES, WEIGHT, edges_of, join_components
 from anon_spark.families.mst.kernels.dendrogram import NOT_CUT, Leaves, links, members_of
 from anon_spark.families.mst.kernels.distances import levels_of
@@ -46,11 +46,10 @@ from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.packing import packed
 from anon_spark.primitives.rounds import Workspace, collect_small
 
-KEPT = PREFIX + "kept"  # whether a tuple's part of the cut is large (and diverse) enough to be a class
+KEPT = PREFIX + "kept"  # whether a tuple's part of the cut is large enough to be a class
 PLACE = PREFIX + "place"  # position of a tuple in the chain of its component
 STAYS = PREFIX + "stays"  # the greatest weight that is not cut inside a component
 SUMS = [PREFIX + "component_" + name for name in ("rows", "edges", "total", "squares")]  # as in Leaves
-SUM_VALUES = PREFIX + "component_values_"
 
 
 def number_tuples(frame: DataFrame, hierarchies: Sequence[Hierarchy], workspace: Workspace) -> DataFrame:
@@ -100,14 +99,13 @@ def _grown(numbered: DataFrame, ladder: Ladder, settings: Settings, shares: int)
     The row of the least tuple also carries the sums of its component.
     """
     codes, node = code_columns(len(ladder.codes)), block_node(levels_of(ladder))
-    sensitive = _sensitive(numbered)
 
     def shared(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield with_arrays(batch, {SHARE: share_of(code_matrix(batch, codes), ladder, node, shares)})
 
     def grow(table: pa.Table) -> pa.Table:
-        leaves = leaves_of(array_of(table, ROWS), values_of(table, sensitive, settings.l or 0), settings)
+        leaves = leaves_of(array_of(table, ROWS), settings)
         tree, tids = grown(code_matrix(table, codes), ladder, leaves), array_of(table, TID)
         roots = tree.roots.astype(np.int64)
         members, begin = members_of(tree, roots)  # equal to tree.order
@@ -117,10 +115,8 @@ def _grown(numbered: DataFrame, ladder: Ladder, settings: Settings, shares: int)
         place[members], root[members], weight[members] = np.arange(members.size), np.repeat(roots, width), links(tree)
         elsewhere = tids != component
         sums: dict[str, Any] = {TUPLES: pa.array((tree.last - tree.first)[root], mask=elsewhere)}
-        for name, totals in zip(SUMS, tree.sums[:-1], strict=True):
+        for name, totals in zip(SUMS, tree.sums, strict=True):
             sums[name] = pa.array(np.asarray(totals)[root], mask=elsewhere)
-        for at in range(sensitive):
-            sums[f"{SUM_VALUES}{at}"] = lists_of(np.where(elsewhere[:, None], -1, tree.sums.values[root, at]))
         grown_table: pa.Table = with_arrays(table, {COMPONENT: component, PLACE: place, WEIGHT: weight, **sums})
         return grown_table
 
@@ -129,7 +125,6 @@ def _grown(numbered: DataFrame, ladder: Ladder, settings: Settings, shares: int)
     require_room(sizes, "agree one level below the root of every hierarchy")
     blocks = numbered.mapInArrow(shared, schema_with(numbered, {SHARE: LongType()}))
     new: dict[str, DataType] = dict.fromkeys([COMPONENT, PLACE, WEIGHT, TUPLES, *SUMS], LongType())
-    new |= {f"{SUM_VALUES}{at}": ArrayType(IntegerType()) for at in range(sensitive)}
     return in_shares(blocks, shares, grow, schema_with(blocks, new))
 
 
@@ -138,34 +133,31 @@ def _cut_components(components: DataFrame, edges: DataFrame, settings: Settings)
 
     Cost: all components in one task.
     """
-    sensitive = sum(name.startswith(SUM_VALUES) for name in components.columns)
-    values = [F.col(f"{SUM_VALUES}{at}").alias(f"{VALUES}{at}") for at in range(sensitive)]
 
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = pa.Table.from_batches(list(batches))
         is_leaf = table.column(COMPONENT).is_valid()
         leaves = table.filter(is_leaf)
-        names, diverse = array_of(leaves, COMPONENT), values_of(leaves, sensitive, settings.l or 0)
+        names = array_of(leaves, COMPONENT)
         rows, counts, total, squares = (array_of(leaves, name) for name in SUMS)
         joins = edges_of(table.filter(table.column(WEIGHT).is_valid()))
-        parts, stays = cut_above(names, Leaves(rows, counts, total, squares, diverse), joins, settings.k)
+        parts, stays = cut_above(names, Leaves(rows, counts, total, squares), joins, settings.k)
         yield pa.RecordBatch.from_pydict({COMPONENT: names, HEAD: parts.head, KEPT: parts.kept, STAYS: stays})
 
-    both = components.select(COMPONENT, *SUMS, *values).unionByName(edges, allowMissingColumns=True)
+    both = components.select(COMPONENT, *SUMS).unionByName(edges, allowMissingColumns=True)
     return both.repartition(1).mapInArrow(cut, f"{COMPONENT} long, {HEAD} long, {KEPT} boolean, {STAYS} long")
 
 
 def _cut_tuples(cut: DataFrame, numbered: DataFrame, settings: Settings, shares: int) -> DataFrame:
     """HEAD and KEPT of every tuple: those of its component, or from the cut inside the component."""
-    sensitive, columns = _sensitive(numbered), numbered.columns
+    columns = numbered.columns
 
     def inside(table: pa.Table) -> pa.Table:
         stays, head, kept = array_of(table, STAYS), array_of(table, HEAD), array_of(table, KEPT)
         order = np.argsort(array_of(table, PLACE))
         order = order[stays[order] != NOT_CUT]
         if order.size:
-            values = values_of(table, sensitive, settings.l or 0)[order]
-            leaves = leaves_of(array_of(table, ROWS)[order], values, settings)
+            leaves = leaves_of(array_of(table, ROWS)[order], settings)
             tids, weight = array_of(table, TID)[order], array_of(table, WEIGHT)[order]
             head[order], kept[order] = cut_inside(tids, leaves, weight, stays[order], settings.k)
         cut_table: pa.Table = with_arrays(table.select(columns), {HEAD: head, KEPT: kept})
@@ -173,10 +165,6 @@ def _cut_tuples(cut: DataFrame, numbered: DataFrame, settings: Settings, shares:
 
     needed = cut.select(*columns, SHARE, PLACE, WEIGHT, HEAD, KEPT, STAYS)
     return in_shares(needed, shares, inside, schema_with(numbered, {HEAD: LongType(), KEPT: BooleanType()}))
-
-
-def _sensitive(frame: DataFrame) -> int:
-    return sum(name.startswith(VALUES) for name in frame.columns)
 
 
 def _histogram(numbered: DataFrame, forest: DataFrame, edges: DataFrame) -> dict[int, int]:

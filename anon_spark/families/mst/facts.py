@@ -15,7 +15,8 @@ class PartitionStatistics(FitStatistics):
 
     weights: how many edges of the spanning tree have each weight; tau: the threshold at which the whole tree is cut, and
     whether every edge is heavier; kept, small: parts that the cut left, large enough and too small; identical: parts of equal
-    rows; merge: the way of merging, with its rounds; steps: seconds of each step.
+    rows; merge: the way of merging, with its rounds; blocks: those that the classes were refined in, None without refinement;
+    steps: seconds of each step.
     """
 
     tuples: int
@@ -31,6 +32,7 @@ class PartitionStatistics(FitStatistics):
     rounds: int | None
     steps: Mapping[str, float]
     seconds_counting: float
+    blocks: int | None = None
 
     @classmethod
     def loaded(cls, saved: Mapping[str, Any]) -> PartitionStatistics:

@@ -34,11 +34,9 @@ def level_columns(count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class ClassColumns:
-    """The columns of a frame of classes: IDENT, SIZE, leaf and level of each attribute, values of each sensitive column."""
+    """The columns of a frame of classes: IDENT, SIZE, leaf and level of each attribute."""
 
     attributes: int
-    sensitive: int  # columns whose values are kept
-    most: int  # values that are kept of each
 
     @property
     def names(self) -> list[str]:
@@ -47,12 +45,11 @@ class ClassColumns:
             SIZE,
             *leaf_columns(self.attributes),
             *level_columns(self.attributes),
-            *(f"{VALUES}{position}" for position in range(self.sensitive)),
         ]
 
     @property
     def schema(self) -> str:
-        kinds = ["long"] * 2 + ["int"] * (2 * self.attributes) + ["array<int>"] * self.sensitive
+        kinds = ["long"] * 2 + ["int"] * (2 * self.attributes)
         return ", ".join(f"`{name}` {kind}" for name, kind in zip(self.names, kinds, strict=True))
 
     def arrays_of(self, classes: Classes) -> list[Any]:
@@ -62,11 +59,10 @@ class ClassColumns:
             pa.array(classes.size, pa.int64()),
             *(pa.array(classes.leaf[:, position], pa.int32()) for position in range(self.attributes)),
             *(pa.array(classes.level[:, position], pa.int32()) for position in range(self.attributes)),
-            *(lists_of(classes.values[:, position]) for position in range(self.sensitive)),
         ]
 
     def classes_of(self, table: pa.Table) -> Classes:
-        """The inverse of `arrays_of`; a table without values gives classes without values."""
+        """The inverse of `arrays_of`."""
 
         def columns(names: Sequence[str]) -> Codes:
             return np.array([table.column(name).to_numpy() for name in names], dtype=np.int32).T.copy()
@@ -76,7 +72,6 @@ class ClassColumns:
             columns(leaf_columns(self.attributes)),
             table.column(SIZE).to_numpy().astype(np.int64),
             table.column(IDENT).to_numpy().astype(np.int64),
-            values_of(table, self.sensitive, self.most),
         )
 
 
@@ -97,13 +92,6 @@ def values_of(table: pa.Table, columns: int, most: int) -> Codes:
         place = np.arange(offsets[0], offsets[-1]) - np.repeat(offsets[:-1], length)
         values[row, column, place] = lists.values.to_numpy()[offsets[0] : offsets[-1]]
     return values
-
-
-def lists_of(values: Codes) -> Any:
-    """The inverse of `values_of` for one column: rows × most as lists, -1 left out."""
-    there = values >= 0
-    offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values[there], pa.int32()))
 
 
 def in_every_share(frame: DataFrame, shares: int) -> DataFrame:

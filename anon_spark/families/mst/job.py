@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from anon_spark.config.job import KSpec, QuasiIdentifierJob
-from anon_spark.config.spec import Problem, Spec, texts, whole
+from anon_spark.config.spec import Problem, Spec, section, texts, whole
 
 
 class MstPrivacySpec(KSpec):
@@ -21,11 +21,16 @@ class MstPrivacySpec(KSpec):
 
 
 class MstSpec(Spec):
-    """How the tree is cut and small classes are merged."""
+    """How the tree is cut, how small classes are merged and how the classes are refined."""
 
     merge: Literal["auto", "greedy", "rounds"] = Field(
-        default="auto",
-        description="greedy: always the closest pair, quadratic; rounds: all mutual nearest; auto: by their number.")
+        default="rounds",
+        description="rounds: all mutual nearest; greedy: always the closest pair, quadratic; auto: greedy for few.")
+    refine: Literal["local", "none"] = Field(
+        default="local",
+        description="local: tuples and classes change places while the loss falls; none: as in the paper.")
+    effort: Literal["normal", "deep"] = Field(
+        default="normal", description="How long the refinement goes on; deep takes more than twice as long.")
     zero_edges: Literal["include", "exclude"] = Field(
         default="include", description="Whether equal records count in the threshold at which the tree is cut.")
 
@@ -35,7 +40,7 @@ class MstJob(QuasiIdentifierJob):
 
     family: Literal["mst"] = Field(description="The algorithm family.")
     privacy: MstPrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
-    mst: MstSpec = Field(default=MstSpec(), description="How the tree is cut and small classes are merged.")
+    mst: MstSpec = Field(default=MstSpec(), description="How the tree is cut, small classes are merged and all classes refined.")
 
     @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
@@ -46,6 +51,9 @@ class MstJob(QuasiIdentifierJob):
             yield "privacy.l", "needs columns.sensitive: the columns that must stay diverse"
         if least is not None and values is not None and values > least:
             yield "privacy.l", f"is {values}, above privacy.k, which is {least}; a class of k rows cannot hold that many"
+        options = section(raw, "mst")
+        if options.get("refine") == "none" and options.get("effort") == "deep":
+            yield "mst.effort", "goes with refine: local only; remove it"
 
 
 JOB = MstJob

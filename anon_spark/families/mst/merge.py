@@ -10,7 +10,6 @@ from anon_spark.errors import DataError
 from anon_spark.families.mst.kernels.distances import Levels, generality, in_runs
 from anon_spark.families.mst.kernels.merging import (
     greedy,
-    large_enough,
     merge_into,
     merge_pairs,
     mutual_pairs,
@@ -61,7 +60,7 @@ def merge_in_rounds(small: Classes, levels: Levels, k: int) -> Merged:
         merge_pairs(levels, *work, left, right)
         owner[right] = left
         stays = np.ones(owner.size, dtype=bool)
-        stays[right] = stays[left[large_enough(work.size[left], work.values[left], k)]] = False
+        stays[right] = stays[left[work.size[left] >= k]] = False
         active = active[stays[active]]
     heads, number = np.unique(followed(owner), return_inverse=True)
     leftover = int(np.searchsorted(heads, active[0])) if active.size else None

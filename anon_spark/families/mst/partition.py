@@ -23,24 +23,29 @@ from anon_spark.primitives.classes.arrays import ladder_of
 LOCAL_MAX = 8_000_000
 MERGE_EXACT_MAX = 10_000
 MERGE_LOCAL_MAX = 500_000
+BLOCK_TUPLES = 8_000
 
 Merge = Literal["auto", "greedy", "rounds"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a fit: the guarantee, how small classes are merged, and whether duplicates count in τ.
+    """Settings of a fit: the guarantee, how small classes are merged, whether duplicates count in τ, refinement.
 
-    One task handles up to `local_max` tuples and `merge_local_max` small classes; the result does not depend on these.
+    One task handles up to `local_max` tuples and `merge_local_max` small classes; the result does not depend on these. It
+    depends on `block_tuples`: classes in different blocks do not exchange tuples; above `divided_max` tuples, blocks are coarser.
     """
 
     k: int
     l: int | None = None  # noqa: E741 - the literature's name
-    merge: Merge = "auto"
+    merge: Merge = "rounds"
     zero_edges: Literal["include", "exclude"] = "include"
+    sweeps: int = 0  # of the refinement
     local_max: int = LOCAL_MAX
     merge_exact_max: int = MERGE_EXACT_MAX
     merge_local_max: int = MERGE_LOCAL_MAX
+    block_tuples: int = BLOCK_TUPLES
+    divided_max: int = LOCAL_MAX
 
     def way(self, small: int) -> Literal["greedy", "rounds"]:
         """How this many small classes are merged."""
@@ -80,30 +85,27 @@ def partition(
     rows: Ints,
     hierarchies: Sequence[Hierarchy],
     settings: Settings,
-    values: Codes | None = None,
 ) -> Partition:
     """Partition distinct tuples (attributes × tuples of leaf codes, in any order) into classes of at least k rows.
 
-    values: up to l distinct sensitive values per tuple and column (tuples × columns × l, -1 for none).
-    Guarantee: deterministic and independent of the order of tuples; every class has k rows and, with l, that many
-    distinct values in every column. The caller ensures this for the whole table.
+    Guarantee: deterministic and independent of the order of tuples; every class has k rows. The caller ensures this for
+    the whole table.
     Cost: see the kernels; about 140 bytes per tuple.
     """
-    return merge_small(cut_tree(codes, rows, hierarchies, settings, values), settings)
+    return merge_small(cut_tree(codes, rows, hierarchies, settings), settings)
 
 
 def cut_tree(
-    codes: Codes, rows: Ints, hierarchies: Sequence[Hierarchy], settings: Settings, values: Codes | None = None
+    codes: Codes, rows: Ints, hierarchies: Sequence[Hierarchy], settings: Settings
 ) -> Cut:
     """Steps 1 and 2: the minimum spanning tree as a dendrogram, and its recursive cut."""
     order = lexicographic(codes, hierarchies)  # from here on a tuple's number is its rank, and the identity of ties
     codes, rows = np.ascontiguousarray(codes[:, order]), rows[order]
-    kept_values = np.empty((rows.size, 0, 0), dtype=np.int32) if values is None else values[order]
     ladder = ladder_of(hierarchies)
     levels = levels_of(ladder)
     started = perf_counter()
     edges = spanning_tree(codes, ladder)
-    tree = dendrogram(leaves_of(rows, kept_values, settings), edges)
+    tree = dendrogram(leaves_of(rows, settings), edges)
     grown = perf_counter()
     groups = split(tree, settings.k)
     statistics = {
@@ -166,18 +168,18 @@ def leaf_ranks(hierarchy: Hierarchy) -> Ints:
     return ranks
 
 
-def leaves_of(rows: Ints, values: Codes, settings: Settings) -> Leaves:
+def leaves_of(rows: Ints, settings: Settings) -> Leaves:
     """The tuples as leaves of the tree. Equal rows are joined by edges of weight 0, which count in τ unless excluded."""
     zero = rows - 1 if settings.zero_edges == "include" else np.zeros_like(rows)
     nothing = np.zeros_like(rows)
-    return Leaves(rows, zero, nothing, nothing, values)
+    return Leaves(rows, zero, nothing, nothing)
 
 
 def classes_of(cut: Cut, nodes: Ints) -> Classes:
     """The generalized class of each dendrogram node; its identity is the smallest member."""
     tree = cut.tree
     level, leaf, ident = generalized(cut.levels, cut.codes, tree.order, tree.first[nodes], tree.last[nodes])
-    return Classes(level, leaf, tree.sums.rows[nodes], ident, tree.sums.values[nodes])
+    return Classes(level, leaf, tree.sums.rows[nodes], ident)
 
 
 def class_of_tuple(tree: Dendrogram, nodes: Ints, number: Codes | Ints) -> Codes:

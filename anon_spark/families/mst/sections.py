@@ -34,7 +34,7 @@ def mst_sections(facts: MstFacts) -> list[Section]:
         Section("How far each attribute was generalized", _level_items(facts.levels)),
         Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
         Section("What an attacker gains", risk_items(facts.risk)),
-        Section("Tree, split and merge", _partition_items(facts.partition)),
+        Section("Tree, split, merge and refinement", _partition_items(facts.partition)),
     ]
 
 
@@ -64,6 +64,7 @@ def _partition_items(partition: PartitionStatistics) -> list[Item]:
         ("Parts below k, to be merged", partition.small),
         ("Merged by", partition.merge),
         *([] if partition.rounds is None else [("Rounds", partition.rounds)]),
+        *([] if partition.blocks is None else [("Blocks in which classes were refined", partition.blocks)]),
         *((f"Time of the {name}", seconds(spent)) for name, spent in partition.steps.items()),
     ]
     items: list[Item] = [Table("", ("what", "value"), rows)]

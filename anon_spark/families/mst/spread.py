@@ -29,7 +29,6 @@ from anon_spark.families.mst.frames import (
     in_every_share,
     leaf_columns,
     level_columns,
-    values_of,
     whole,
 )
 from anon_spark.families.mst.kernels import distances, merging
@@ -57,7 +56,7 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class SpreadMerge:
-    """The third step of MSTK on frames. `sensitive`: how many columns must stay diverse.
+    """The third step of MSTK on frames.
 
     Guarantee: the classes are those of `merge_in_rounds`, however the work is spread. Leaves are numbered by runs
     here. Cost: per round two shuffles of the small classes, one of them times the number of shares.
@@ -66,11 +65,10 @@ class SpreadMerge:
     hierarchies: Sequence[Hierarchy]
     settings: Settings
     workspace: Workspace
-    sensitive: int
     progress: Progress | None = None
 
     def assign(self, parted: DataFrame) -> tuple[DataFrame, dict[str, Any]]:
-        """Leaves, levels and ROWS of each tuple of a frame with code columns, ROWS, HEAD and VALUES; statistics of merging."""
+        """Leaves, levels and ROWS of each tuple of a frame with code columns, ROWS and HEAD; statistics of merging."""
         # 1. one class per part
         parts = self.workspace.store(parted.repartition(HEAD).mapInArrow(self._generalize(), self._schema), "parts")
         small = parts.where(F.col(STATE) == SMALL)
@@ -104,7 +102,7 @@ class SpreadMerge:
         """The small classes after all pairs of mutual nearest neighbours are merged."""
         shares = min(MOST_SHARES, max(2, active // SHARE_CLASSES))
         words = [f"{BUCKET}{word}" for word in range(len(self._plan.factors))]
-        near = in_every_share(small.select(*self._place_columns.names), shares).mapInArrow(
+        near = in_every_share(small.select(*self._columns.names), shares).mapInArrow(
             self._search(words, shares),
             f"{IDENT} long, {DISTANCE} long, {AT_NODE} int, " + ", ".join(f"{word} long" for word in words),
         )
@@ -134,11 +132,7 @@ class SpreadMerge:
 
     @property
     def _columns(self) -> ClassColumns:
-        return ClassColumns(len(self.hierarchies), self.sensitive, self.settings.l or 0)
-
-    @property
-    def _place_columns(self) -> ClassColumns:
-        return ClassColumns(len(self.hierarchies), 0, 0)
+        return ClassColumns(len(self.hierarchies))
 
     @property
     def _schema(self) -> str:
@@ -166,16 +160,15 @@ class SpreadMerge:
             last = np.append(first[1:], head.size)
             level, of_one, _ = distances.generalized(levels, leaf, order, first, last)
             size = np.add.reduceat(table.column(ROWS).to_numpy()[order], first)
-            values = merging.all_values(values_of(table, columns.sensitive, columns.most), order, first, last)
-            classes = Classes(level, of_one, size, head[order][first], values)
-            state = np.where(merging.large_enough(size, values, k), KEPT, SMALL)
+            classes = Classes(level, of_one, size, head[order][first])
+            state = np.where(size >= k, KEPT, SMALL)
             members = pa.ListArray.from_arrays(pa.array(np.arange(size.size + 1), pa.int32()), pa.array(classes.ident))
             yield from _batches([*columns.arrays_of(classes), members, pa.array(state)], [*columns.names, MEMBERS, STATE])
 
         return work
 
     def _search(self, words: Sequence[str], shares: int) -> Task:
-        columns, levels, nodes = self._place_columns, self._levels, self._plan
+        columns, levels, nodes = self._columns, self._levels, self._plan
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             table = whole(batches)
@@ -206,7 +199,7 @@ class SpreadMerge:
             partner[left] = right
             kept = np.delete(np.arange(partner.size), right)
             classes = classes.take(kept)
-            state = np.where(merging.large_enough(classes.size, classes.values, k), KEPT, SMALL)
+            state = np.where(classes.size >= k, KEPT, SMALL)
             members = _joined(table.column(MEMBERS).combine_chunks(), kept, partner[kept])
             yield from _batches([*columns.arrays_of(classes), members, pa.array(state)], [*columns.names, MEMBERS, STATE])
 

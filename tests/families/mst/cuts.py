@@ -23,7 +23,6 @@ class Tuples(NamedTuple):
 
     codes: Codes
     rows: Ints
-    values: Codes
     ladder: Ladder
 
 
@@ -41,21 +40,14 @@ def tuples_of(case: Case) -> Tuples:
         members[row].append(at)
     place = [{leaf[0]: code for code, leaf in enumerate(table)} for table in case.tables]
     codes = np.array([[of[row[at]] for row in members] for at, of in enumerate(place)], dtype=np.int32)
-    columns = len(case.sensitive[0]) if case.sensitive and case.l else 0
-    values = np.full((len(members), columns, case.l or 0), -1, dtype=np.int32)
-    for number, same in enumerate(members.values()):
-        for column in range(columns):
-            assert case.sensitive is not None
-            distinct = sorted({case.sensitive[row][column] for row in same})[: case.l]
-            values[number, column, : len(distinct)] = distinct
     order = lexicographic(codes, case.hierarchies)
     rows = np.array([len(same) for same in members.values()], dtype=np.int64)
-    return Tuples(np.ascontiguousarray(codes[:, order]), rows[order], values[order], ladder_of(case.hierarchies))
+    return Tuples(np.ascontiguousarray(codes[:, order]), rows[order], ladder_of(case.hierarchies))
 
 
 def cut_in_one_piece(tuples: Tuples, settings: Settings) -> Cut:
     edges = spanning_tree(tuples.codes, tuples.ladder)
-    tree = dendrogram(leaves_of(tuples.rows, tuples.values, settings), edges)
+    tree = dendrogram(leaves_of(tuples.rows, settings), edges)
     groups = split(tree, settings.k)
     nodes = np.concatenate([groups.kept, groups.small])
     part = class_of_tuple(tree, nodes, np.arange(nodes.size, dtype=np.int32))

@@ -89,9 +89,6 @@ EXAMPLES = {
     "M-1: zero edges count": Example(DEEP, "a1*22 a2 b1*12", 12, {("a1", 0, 22), ("a2 b1", 4, 13)}, 1),
     "M-1: zero edges left out": Example(DEEP, "a1*22 a2 b1*12", 12, {("a1 a2", 3, 23), ("b1", 0, 12)}, 0, "exclude"),
 }
-# a1 … a4 and c1, c2 hold one value each: too few for l = 2, and not cut further
-DIVERSE = Example(PAIRS, "a1 a2 a3 a4 b1 b2 c1 c2", 2, {("a1 a2 a3 a4 c1 c2", 2, 6), ("b1 b2", 1, 2)}, 2)
-DIVERSE_VALUES: list[Row] = [(value,) for value in (0, 0, 0, 0, 0, 1, 1, 1)]
 
 # All nearest pairs are equally far. Greedy takes the smallest ids, (a1, b) with (b1, b), and the others are a pair too.
 # In rounds the three of b1 meet at (0, 1), which comes before (2, 0), and the first two of them are a pair.
@@ -253,9 +250,9 @@ def partitioned(case: Case, merge: str = "auto", zero_edges: str = "include", se
     """Run the package on the distinct tuples of a case, in order of appearance or shuffled by a seed."""
     from anon_spark.families.mst.partition import Settings, partition
 
-    tuples, codes, rows, values = arrays_of(case, seed)
+    tuples, codes, rows, _ = arrays_of(case, seed)
     options: Any = {"merge": merge, "zero_edges": zero_edges}
-    found = partition(codes, rows, case.hierarchies, Settings(k=case.k, l=case.l, **options), values=values)
+    found = partition(codes, rows, case.hierarchies, Settings(k=case.k, **options))
 
     classes: dict[int, set[Row]] = defaultdict(set)
     for row, number in zip(tuples, found.class_of.tolist(), strict=True):

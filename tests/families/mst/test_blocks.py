@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -18,7 +17,7 @@ from anon_spark.errors import LimitExceeded
 from anon_spark.families.mst import joins, shares
 from anon_spark.families.mst.blocks import KEPT, cut_in_blocks, number_tuples
 from anon_spark.families.mst.forests import lifted
-from anon_spark.families.mst.frames import HEAD, TID, VALUES, lists_of
+from anon_spark.families.mst.frames import HEAD, TID
 from anon_spark.families.mst.partition import Settings
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives.classes.arrays import ladder_of
@@ -40,7 +39,6 @@ def framed(spark: SparkSession, tuples: Tuples, partitions: int) -> DataFrame:
     order = np.random.default_rng(partitions).permutation(tuples.rows.size)
     columns: dict[str, Any] = dict(zip(code_columns(len(tuples.codes)), tuples.codes[:, order], strict=True))
     columns[ROWS] = tuples.rows[order]
-    columns |= {f"{VALUES}{at}": lists_of(tuples.values[order, at]) for at in range(tuples.values.shape[1])}
     return spark.createDataFrame(pa.table(columns)).repartition(partitions)
 
 
@@ -61,7 +59,7 @@ def cut_by_spark(numbered: DataFrame, case: Case, options: Settings, workspace: 
 def check(
     spark: SparkSession, workspace: Workspace, case: Case, zero_edges: Any = "include", partitions: int = 2
 ) -> Cut:
-    options, tuples = Settings(k=case.k, l=case.l, zero_edges=zero_edges), tuples_of(case)
+    options, tuples = Settings(k=case.k, zero_edges=zero_edges), tuples_of(case)
     whole = cut_in_one_piece(tuples, options)
     numbered = number_tuples(framed(spark, tuples, partitions), case.hierarchies, workspace)
     assert cut_by_spark(numbered, case, options, workspace) == whole
@@ -80,16 +78,14 @@ def scattered() -> Case:
 
 
 @pytest.mark.long
-def test_diverse_parts_from_many_tasks(
+def test_parts_from_many_tasks(
     spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two shares, two sensitive columns, batches of few nodes up to the last outlier."""
+    """Two shares, batches of few nodes up to the last outlier."""
     monkeypatch.setattr(shares, "SHARE_TUPLES", 12)
     monkeypatch.setattr(joins, "BATCH_NODES", 6)
     monkeypatch.setattr(joins, "TAIL", 0)
-    case, random = scattered(), Random(4)
-    values = [(random.randrange(3), random.randrange(2)) for _ in case.rows]
-    whole = check(spark, workspace, replace(case, l=2, sensitive=values), partitions=7)
+    whole = check(spark, workspace, scattered(), partitions=7)
     assert 0 < sum(whole.kept) < len(whole.kept)
 
 

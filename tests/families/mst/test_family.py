@@ -39,7 +39,8 @@ Label = tuple[str | None, ...]
 
 
 def anonymizer(**changes: Any) -> MstAnonymizer:
-    return MstAnonymizer(**{"k": 5, "quasi_identifiers": HIERARCHIES, "sensitive": ["disease"], **changes})
+    as_printed = {"merge": "auto", "refine": "none"}
+    return MstAnonymizer(**{"k": 5, "quasi_identifiers": HIERARCHIES, "sensitive": ["disease"], **as_printed, **changes})
 
 
 def labels(frame: DataFrame) -> Counter[Label]:
@@ -61,7 +62,7 @@ def expected(table: pa.Table, k: int) -> Counter[Label]:
     counted = Counter(zip(*(table.column(name).to_pylist() for name in HIERARCHIES), strict=True))
     hierarchies = list(HIERARCHIES.values())
     codes = np.array([[h.leaf_of(one[at]) for one in counted] for at, h in enumerate(hierarchies)], dtype=np.int32)
-    found = partition(codes, np.array(list(counted.values()), dtype=np.int64), hierarchies, Settings(k=k))
+    found = partition(codes, np.array(list(counted.values()), dtype=np.int64), hierarchies, Settings(k, merge="auto"))
     published: Counter[Label] = Counter()
     for number, rows, leaves in zip(found.class_of, counted.values(), codes.T, strict=True):
         levels = found.levels[number]
@@ -165,7 +166,7 @@ def test_what_cannot_be(townspeople: DataFrame) -> None:
     ambiguous = Hierarchy.from_levels([("a", "x", "x", "*"), ("b", "y", "x", "*")])
     with pytest.raises(HierarchyError, match="Labels stand for different sets of values on two levels"):
         anonymizer(quasi_identifiers={"city": ambiguous})
-    for wrong in ({"k": 1}, {"l": 6}, {"l": 2, "sensitive": []}, {"merge": "some"}, {"zero_edges": "no"}):
+    for wrong in ({"k": 1}, {"l": 6}, {"l": 2, "sensitive": []}, {"merge": "some"}, {"zero_edges": "no"}, {"refine": "much"}):
         with pytest.raises(ConfigurationError):
             anonymizer(**wrong)
 
@@ -232,7 +233,7 @@ def test_a_release_that_is_not_what_it_says_is_not_published(
 
     monkeypatch.setattr(MstRecoding, "staged", moved)
     with pytest.raises(GuaranteeViolated, match="truthfulness"):
-        place.run(**MST | {"privacy": {"k": 4}})
+        place.run(**MST | {"privacy": {"k": 4}, "mst": {"refine": "none"}})
     assert place.versions == before
     assert [row.status for row in place.runs][-1] == "failed"
 

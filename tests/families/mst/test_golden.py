@@ -19,8 +19,6 @@ from tests.families.mst.tables import (
     ADULT_WEIGHTS,
     BY_GREEDY,
     BY_ROUNDS,
-    DIVERSE,
-    DIVERSE_VALUES,
     EXAMPLES,
     FLAT,
     TABLE_1,
@@ -136,14 +134,6 @@ def test_ids_follow_numbers_not_their_texts(merge: str) -> None:
     assert {tuples for tuples, _, _ in partitioned(case, merge).shape} == {
         frozenset({(9,), (10,)}), frozenset({(11,), (12,)}),
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("merge", MERGES)
-def test_too_few_sensitive_values(merge: str) -> None:
-    hierarchy = Hierarchy.from_levels(DIVERSE.table)
-    found = partitioned(Case([hierarchy], DIVERSE.rows, DIVERSE.k, 2, DIVERSE_VALUES), merge)
-    assert found.shape == DIVERSE.classes
-    assert found.statistics["small"] == DIVERSE.small
 
 
 def test_fewer_rows_than_k() -> None:

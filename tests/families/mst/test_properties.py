@@ -57,7 +57,7 @@ def check_against_brute_force(found: Partitioned, truth: Result) -> None:
 
 
 def check_classes(found: Partitioned, case: Case) -> None:
-    """Every tuple in one class, every class of k rows and l values, every level the smallest on which all agree."""
+    """Every tuple in one class, every class of k rows, every level the smallest on which all agree."""
     trees, count = Trees(case.tables), Counter(case.rows)
     assert Counter(row for tuples, _, _ in found.classes for row in tuples) == Counter(set(case.rows))
     for (tuples, levels, size), (leaf, _, _) in zip(found.classes, found.published, strict=True):
@@ -65,9 +65,6 @@ def check_classes(found: Partitioned, case: Case) -> None:
         assert levels == gen_class(tuples, trees)
         # any member's leaf, attribute by attribute: what is published is what every member has at that level
         assert {trees.generalize(row, levels) for row in tuples} == {trees.generalize(leaf, levels)}
-        for column in zip(*case.sensitive, strict=True) if case.sensitive else ():
-            inside = {value for value, row in zip(column, case.rows, strict=True) if row in tuples}
-            assert len(inside) >= (case.l or 1)
 
 
 @settings(max_examples=80)
@@ -103,15 +100,6 @@ def test_spanning_tree_is_that_of_scipy(case: Case) -> None:
 def test_partition_is_that_of_brute_force(case: Case, merge: str, zero_edges: str) -> None:
     found = partitioned(case, merge, zero_edges)
     check_against_brute_force(found, mstk(case.rows, case.tables, case.k, merge, zero_edges))
-    check_classes(found, case)
-
-
-@settings(max_examples=120)
-@given(cases(diverse=True), MERGES, ZERO_EDGES)
-def test_partition_with_distinct_values_is_that_of_brute_force(case: Case, merge: str, zero_edges: str) -> None:
-    found = partitioned(case, merge, zero_edges)
-    truth = mstk(case.rows, case.tables, case.k, merge, zero_edges, case.sensitive, case.l or 1)
-    check_against_brute_force(found, truth)
     check_classes(found, case)
 
 
@@ -157,8 +145,7 @@ def test_neighbours_by_boxes_are_those_by_all_pairs(seed: int) -> None:
     leaf = np.unique(random.integers(0, levels.leaves, (300, levels.leaves.size)), axis=0).astype(np.int32)
     level = (random.integers(0, levels.heights + 1, leaf.shape) * random.integers(0, 2, leaf.shape)).astype(np.int32)
     count = len(leaf)
-    nothing = np.empty((count, 0, 0), dtype=np.int32)
-    classes = Classes(level, place[levels.offsets + leaf], random.integers(1, 9, count), np.arange(count), nothing)
+    classes = Classes(level, place[levels.offsets + leaf], random.integers(1, 9, count), np.arange(count))
     nodes = plan(walk(tuple(levels.heights.tolist()), levels.units), levels)
     queries = np.flatnonzero(random.integers(0, 2, count))
     found = neighbours(classes, levels, nodes, queries)

@@ -21,7 +21,7 @@ from anon_spark.families.relational_transaction.facts import RelationalTransacti
 from anon_spark.families.relational_transaction.pipeline import RelationalTransactionPipeline
 from anon_spark.families.relational_transaction.recoding import RelationalTransactionRecoding
 from anon_spark.runs.plan import plan
-from anon_spark.runs.preparation import prepare
+from anon_spark.runs.preparation import RUN_KEY, prepare
 from tests.event_log import EventLog
 from tests.oracle import rt_oracle as oracle
 from tests.town import CITIES, Town
@@ -135,8 +135,11 @@ def test_a_release_is_audited_later_and_drawn_once(town: Town, capsys: pytest.Ca
 
 
 @pytest.mark.long
-def test_two_columns_in_a_hierarchy(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_columns_in_a_hierarchy(
+    town: Town, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Items of two columns are one set; nodes are published as all their leaves, sensitive ones aside; it can be audited."""
+    monkeypatch.setenv(RUN_KEY, "a draw that needs a high node")
     changes = RT | {
         "columns__transactions": ["goods", "gifts"],
         "relational_transaction": {"delta": 0.7, "merge": "both", "items": {"levels": "hierarchies/items.csv"}},

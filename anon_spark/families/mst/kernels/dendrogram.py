@@ -18,17 +18,12 @@ NOT_CUT = -1
 
 
 class Leaves(NamedTuple):
-    """Sums of each leaf for the walk: its rows, and number, sum and sum of squares of the edges inside it.
-
-    `values`: up to l distinct sensitive values (codes from 0, else -1) as an array leaves × columns × l; a width of 0
-    without l.
-    """
+    """Sums of each leaf for the walk: its rows, and number, sum and sum of squares of the edges inside it."""
 
     rows: Ints
     edges: Ints
     total: Ints
     squares: Ints
-    values: Codes
 
 
 class Dendrogram(NamedTuple):
@@ -56,10 +51,10 @@ class Groups(NamedTuple):
 
 
 def dendrogram(leaves: Leaves, edges: Edges) -> Dendrogram:
-    """Build from edges by ascending weight; a forest has several roots. Cost: linear, times l with sensitive values."""
-    left, right, weight, rows, counts, total, squares, values, roots = link(*leaves, *edges)
+    """Build from edges by ascending weight; a forest has several roots. Cost: linear."""
+    left, right, weight, rows, counts, total, squares, roots = link(*leaves, *edges)
     first, last, order = lay_out(leaves.rows.size, left, right, roots)
-    sums = Leaves(rows, counts, total, squares, values)
+    sums = Leaves(rows, counts, total, squares)
     return Dendrogram(left, right, weight, sums, first, last, order, roots)
 
 
@@ -86,8 +81,7 @@ def threshold(heaviest: int, edges: int, total: int, squares: int) -> int:
 def split(tree: Dendrogram, k: int, start: Ints | None = None) -> Groups:
     """Walk down from the roots, cutting every subtree of at least 2k rows until its parts are small or identical.
 
-    A subtree with fewer than k rows, or with too few distinct sensitive values, must be merged. With `start` the walk
-    begins at those nodes.
+    A subtree with fewer than k rows must be merged. With `start` the walk begins at those nodes.
     Cost: every node once; one threshold in exact integers per subtree that is cut.
     """
     kept: list[Ints] = []
@@ -163,21 +157,17 @@ def link(
     leaf_edges: Ints,
     leaf_total: Ints,
     leaf_squares: Ints,
-    leaf_values: Codes,
     edge_left: Codes,
     edge_right: Codes,
     edge_weight: Ints,
-) -> tuple[Codes, Codes, Ints, Ints, Ints, Ints, Ints, Codes, Codes]:
+) -> tuple[Codes, Codes, Ints, Ints, Ints, Ints, Ints, Codes]:
     """One node per edge, its sums added up from its two parts."""
     leaves, nodes = leaf_rows.size, leaf_rows.size + edge_left.size
     left, right = np.full(nodes, -1, dtype=np.int32), np.full(nodes, -1, dtype=np.int32)
     weight = np.zeros(nodes, dtype=np.int64)
     rows, counts = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     total, squares = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
-    columns, room = leaf_values.shape[1], leaf_values.shape[2]
-    values = np.full((nodes, columns, room), -1, dtype=np.int32)
     rows[:leaves], counts[:leaves], total[:leaves], squares[:leaves] = leaf_rows, leaf_edges, leaf_total, leaf_squares
-    values[:leaves] = leaf_values
     parent = np.arange(nodes).astype(np.int32)
     for edge in range(edge_left.size):
         node = leaves + edge
@@ -195,31 +185,13 @@ def link(
         counts[node] = counts[a] + counts[b] + 1
         total[node] = total[a] + total[b] + w
         squares[node] = squares[a] + squares[b] + w * w
-        for column in range(columns):
-            values[node, column] = values[a, column]
-            add_values(values[node, column], values[b, column])
     root_count = 0
     roots = np.empty(nodes, dtype=np.int32)
     for node in range(nodes):
         if parent[node] == node:
             roots[root_count] = node
             root_count += 1
-    return left, right, weight, rows, counts, total, squares, values, roots[:root_count]
-
-
-@compiled
-def add_values(target: Codes, more: Codes) -> None:
-    """Add values that are not in `target` yet, up to its room."""
-    for position in range(more.size):
-        value = more[position]
-        if value < 0:
-            return
-        for at in range(target.size):
-            if target[at] == value:
-                break
-            if target[at] < 0:
-                target[at] = value
-                break
+    return left, right, weight, rows, counts, total, squares, roots[:root_count]
 
 
 @compiled
@@ -244,22 +216,13 @@ def lay_out(leaves: int, left: Codes, right: Codes, roots: Codes) -> tuple[Ints,
 
 
 @compiled
-def is_diverse(values: Codes) -> bool:
-    """Whether every sensitive column has l distinct values, that is, no room left."""
-    for column in range(values.shape[0]):
-        if values.shape[1] > 0 and values[column, values.shape[1] - 1] < 0:
-            return False
-    return True
-
-
-@compiled
 def classified(nodes: Ints, k: int, sums: Leaves) -> tuple[Ints, Ints, Ints, int]:
     """Nodes that are classes, that are too small, and that must be cut; and how many classes are identical rows."""
     kept, small, large = np.empty_like(nodes), np.empty_like(nodes), np.empty_like(nodes)
     kept_count, small_count, large_count, identical = 0, 0, 0, 0
     for position in range(nodes.size):
         node = nodes[position]
-        if sums.rows[node] < k or not is_diverse(sums.values[node]):
+        if sums.rows[node] < k:
             small[small_count] = node
             small_count += 1
         elif sums.rows[node] < 2 * k or sums.total[node] == 0:

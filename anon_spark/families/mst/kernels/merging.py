@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anon_spark.families.mst.kernels.dendrogram import add_values, is_diverse
 from anon_spark.families.mst.kernels.distances import Levels, common_level, generality, reach
 from anon_spark.families.mst.kernels.neighbours import FAR, Classes, Neighbours, Plan
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
-
-Flags = NDArray[np.bool_]
 
 
 def mutual_pairs(classes: Classes, levels: Levels, plan: Plan, near: Neighbours) -> tuple[Ints, Ints]:
@@ -67,16 +63,16 @@ def same_key(key: Ints, other: Ints) -> bool:
 
 @compiled
 def merge_pairs(
-    levels: Levels, level: Codes, leaf: Codes, size: Ints, ident: Ints, values: Codes, left: Ints, right: Ints
+    levels: Levels, level: Codes, leaf: Codes, size: Ints, ident: Ints, left: Ints, right: Ints
 ) -> None:
     """Make the left class of each pair the closest common generalization of both."""
     for pair in range(left.size):
-        merge_into(levels, level, leaf, size, ident, values, left[pair], right[pair])
+        merge_into(levels, level, leaf, size, ident, left[pair], right[pair])
 
 
 @compiled
 def merge_into(
-    levels: Levels, level: Codes, leaf: Codes, size: Ints, ident: Ints, values: Codes, into: int, other: int
+    levels: Levels, level: Codes, leaf: Codes, size: Ints, ident: Ints, into: int, other: int
 ) -> None:
     for attribute in range(level.shape[1]):
         lowest = max(level[into, attribute], level[other, attribute])
@@ -85,28 +81,6 @@ def merge_into(
         )
     size[into] += size[other]
     ident[into] = min(ident[into], ident[other])
-    for column in range(values.shape[1]):
-        add_values(values[into, column], values[other, column])
-
-
-@compiled
-def all_values(values: Codes, order: Codes, first: Ints, last: Ints) -> Codes:
-    """The sensitive values of the members of each class order[first : last], up to the available room."""
-    gathered = np.full((first.size, values.shape[1], values.shape[2]), -1, dtype=np.int32)
-    for number in range(first.size):
-        for position in range(first[number], last[number]):
-            for column in range(values.shape[1]):
-                add_values(gathered[number, column], values[order[position], column])
-    return gathered
-
-
-@compiled
-def large_enough(size: Ints, values: Codes, k: int) -> Flags:
-    """Which classes have k rows and enough distinct sensitive values."""
-    enough = np.empty(size.size, dtype=np.bool_)
-    for position in range(size.size):
-        enough[position] = size[position] >= k and is_diverse(values[position])
-    return enough
 
 
 @compiled
@@ -144,7 +118,7 @@ def nearest_class(
 
 @compiled
 def greedy(
-    levels: Levels, level: Codes, leaf: Codes, size: Ints, ident: Ints, values: Codes, cost: Ints, k: int
+    levels: Levels, level: Codes, leaf: Codes, size: Ints, ident: Ints, cost: Ints, k: int
 ) -> tuple[Codes, int]:
     """Merge the closest pair, by (CDist, rows together, identities), until fewer than two small classes are left.
 
@@ -178,12 +152,12 @@ def greedy(
                     offer(price[position], size, ident, into, live[position], rank, nearest)
             continue
         other = nearest[into]
-        merge_into(levels, level, leaf, size, ident, values, into, other)
+        merge_into(levels, level, leaf, size, ident, into, other)
         cost[into] = 0
         for attribute in range(level.shape[1]):
             cost[into] += levels.units[attribute] * level[into, attribute]
         owner[other] = into
-        finished = size[into] >= k and is_diverse(values[into])
+        finished = size[into] >= k
         kept = 0
         for position in range(count):
             member = live[position]

@@ -23,19 +23,16 @@ BOX = 8  # members of a box that is not divided
 
 
 class Classes(NamedTuple):
-    """Classes as arrays: levels and one member's leaves (classes × attributes), rows, identity, sensitive values."""
+    """Classes as arrays: levels and one member's leaves (classes × attributes), rows, identity."""
 
     level: Codes
     leaf: Codes
     size: Ints
     ident: Ints
-    values: Codes
 
     def take(self, chosen: Ints) -> Classes:
         """Copies of the chosen classes."""
-        return Classes(
-            self.level[chosen], self.leaf[chosen], self.size[chosen], self.ident[chosen], self.values[chosen]
-        )
+        return Classes(self.level[chosen], self.leaf[chosen], self.size[chosen], self.ident[chosen])
 
     def __add__(self, others: Classes) -> Classes:  # type: ignore[override]
         """These classes, followed by the others."""
@@ -44,7 +41,6 @@ class Classes(NamedTuple):
             np.concatenate([self.leaf, others.leaf]),
             np.concatenate([self.size, others.size]),
             np.concatenate([self.ident, others.ident]),
-            np.concatenate([self.values, others.values]),
         )
 
 

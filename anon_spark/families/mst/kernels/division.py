@@ -1,0 +1,118 @@
+"""Division of tuples into blocks of neighbours, each refined by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anon_spark.families.mst.kernels.distances import Levels
+from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
+from anon_spark.families.mst.kernels.losses import Tuples, ascending, climb
+from anon_spark.families.mst.kernels.top_down import around_seeds, by_side, seeds_of
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.compiled import compiled
+
+
+@compiled
+def divided(levels: Levels, weights: Ints, tuples: Tuples, level: Codes, most: int) -> Codes:
+    """The block of each tuple, numbered from 0; `rows` are what is counted.
+
+    Sets are cut between values of an attribute that few classes cross (level: those of each tuple's class), else around two
+    tuples far apart, until none has more than `most` rows. A block without l values takes in the next one, so a block may be
+    larger. Cost: tuples × doublings of the blocks.
+    """
+    count = tuples.rows.size
+    order, block = np.arange(count).astype(np.int32), np.zeros(count, dtype=np.int32)
+    begin, end = np.zeros(count + 1, dtype=np.int64), np.zeros(count + 1, dtype=np.int64)
+    end[0], left, found = count, 1, 0
+    while left:
+        left -= 1
+        first, last = begin[left], end[left]
+        members = order[first:last].copy()
+        inner = Tuples(tuples.leaf[members], tuples.rows[members], tuples.values[members])
+        if members.size == 1 or inner.rows.sum() <= most:
+            for member in members:
+                block[member] = found
+            found += 1
+            continue
+        side = between_values(levels, inner, level[members])
+        if is_small(inner, side):
+            side = around_seeds(levels, weights, inner)
+        if is_small(inner, side):
+            side = halves(levels, weights, inner)
+        middle = first + by_side(members, side, order[first:last])
+        begin[left], end[left] = middle, last
+        begin[left + 1], end[left + 1] = first, middle
+        left += 2
+    return joined_for_values(tuples.values, block, found)
+
+
+@compiled
+def is_small(tuples: Tuples, side: Codes) -> bool:
+    """Whether one side has less than an eighth of the rows."""
+    second = (tuples.rows * side).sum()
+    return bool(8 * min(second, tuples.rows.sum() - second) < tuples.rows.sum())
+
+
+@compiled
+def between_values(levels: Levels, tuples: Tuples, level: Codes) -> Codes:
+    """The side of each tuple by its value of one attribute: the one whose values are least often in one class together.
+
+    Values go to the smaller side, the most frequent first. All on side 0 if no attribute has two sides of an eighth.
+    """
+    best, least = np.zeros(tuples.rows.size, dtype=np.int32), tuples.rows.sum() + 1
+    top = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
+    for place in range(tuples.rows.size):
+        climb(levels, top, tuples.leaf[0], tuples.leaf[place])
+    for attribute in range(top.size):
+        if top[attribute] == 0:
+            continue
+        start = levels.starts[attribute] + (top[attribute] - 1) * levels.leaves[attribute]
+        codes = levels.codes[start : start + levels.leaves[attribute]][tuples.leaf[:, attribute]]
+        rows, together = np.zeros(codes.max() + 1, dtype=np.int64), 0
+        for place in range(codes.size):
+            rows[codes[place]] += tuples.rows[place]
+            if level[place, attribute] >= top[attribute]:
+                together += tuples.rows[place]
+        side_of, filled = np.zeros(rows.size, dtype=np.int32), np.zeros(2, dtype=np.int64)
+        for code in ascending(-rows):
+            side_of[code] = 0 if filled[0] <= filled[1] else 1
+            filled[side_of[code]] += rows[code]
+        if together < least and 8 * filled.min() >= filled.sum():
+            best, least = side_of[codes], together
+    return best
+
+
+@compiled
+def halves(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
+    """The side of each tuple: the half nearer to one of two tuples far apart, and the other half."""
+    _, _, apart = seeds_of(levels, weights, tuples)
+    side, rows = np.ones(apart.size, dtype=np.int32), 0
+    for place in ascending(apart)[:-1]:
+        if 2 * rows >= tuples.rows.sum():
+            break
+        side[place] = 0
+        rows += tuples.rows[place]
+    return side
+
+
+@compiled
+def joined_for_values(values: Codes, block: Codes, count: int) -> Codes:
+    """The blocks, numbered anew, where each has l values in every sensitive column: one that lacks some takes in the next."""
+    if values.shape[1] == 0:
+        return block
+    held = np.full((count, values.shape[1], values.shape[2]), -1, dtype=np.int32)
+    for member in range(block.size):
+        for column in range(values.shape[1]):
+            add_values(held[block[member], column], values[member, column])
+    number, gathered = np.zeros(count, dtype=np.int32), np.full((values.shape[1], values.shape[2]), -1, dtype=np.int32)
+    found = 0
+    for at in range(count):
+        number[at] = found
+        for column in range(values.shape[1]):
+            add_values(gathered[column], held[at, column])
+        if is_diverse(gathered):
+            found += 1
+            gathered[:] = -1
+    for at in range(count):
+        number[at] = min(number[at], max(0, found - 1))  # what is left over joins the last one
+    return number[block]

@@ -1,0 +1,115 @@
+"""Refinement of a partition: local search, then neighbourhoods of classes partitioned anew (decision M-13)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anon_spark.families.mst.kernels.distances import Levels
+from anon_spark.families.mst.kernels.local_search import improve
+from anon_spark.families.mst.kernels.losses import (
+    LARGE,
+    Changing,
+    Tuples,
+    ascending,
+    classes_from,
+    members_of,
+    settle,
+    total_loss,
+    weight_with,
+)
+from anon_spark.families.mst.kernels.top_down import FILLED, LOOSE, repair, top_down
+from anon_spark.kernels.classes import EMPTY, Codes, Ints
+from anon_spark.kernels.compiled import compiled
+
+PASSES = 6
+NEIGHBOURS = 7
+POOL = 24  # most rows of a neighbourhood, in multiples of k
+
+
+def refined(
+    levels: Levels, weights: Ints, tuples: Tuples, class_of: Codes, count: int, k: int, sweeps: int
+) -> Codes:
+    """The class of each tuple after the classes 0 to count - 1, of k rows each, are made diverse and then refined.
+
+    Without sweeps they are only made diverse. Guarantee: every class has k rows and l values, if all tuples together have.
+    Cost: a pass compares each tuple with each class; a sweep partitions one neighbourhood per class.
+    """
+    room = max(count, min(tuples.rows.size, int(tuples.rows.sum()) // k))
+    classes = classes_from(levels, weights, tuples, class_of, count, room)
+    repair(levels, weights, tuples, classes, k)
+    if sweeps > 0:
+        improve(levels, weights, tuples, classes, k, PASSES)
+    for sweep in range(sweeps):
+        repartition(levels, weights, tuples, classes, k, LOOSE if sweep % 2 == 0 else FILLED)
+    return classes.class_of
+
+
+@compiled
+def repartition(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int, way: int) -> None:
+    """Partition the neighbourhood of every class anew, greatest loss first, where the loss falls."""
+    for number in ascending(-(classes.size * classes.weight)):
+        if classes.size[number] * classes.weight[number] > 0:
+            pool = neighbourhood(levels, weights, classes, number, POOL * k)
+            anew(levels, weights, tuples, classes, pool, k, way)
+
+
+@compiled
+def neighbourhood(levels: Levels, weights: Ints, classes: Changing, number: int, most_rows: int) -> Codes:
+    """A class and those near to it: whose loss grows least if joined, up to so many rows."""
+    near, growths = np.full(NEIGHBOURS, EMPTY, dtype=np.int32), np.full(NEIGHBOURS, LARGE, dtype=np.int64)
+    size, weight = classes.size[number], classes.weight[number]
+    for other in range(classes.used[0]):
+        rows, own = classes.size[other], classes.size[other] * classes.weight[other]
+        if other == number or rows == 0 or size + rows > most_rows:
+            continue
+        if (size + rows) * max(weight, classes.weight[other]) - size * weight - own >= growths[-1]:
+            continue
+        joined = weight_with(
+            levels, weights, classes.level[number], classes.leaf[number], classes.level[other], classes.leaf[other]
+        )
+        growth = (size + rows) * joined - size * weight - own
+        if growth < growths[-1]:
+            place = NEIGHBOURS - 1
+            while place > 0 and growths[place - 1] > growth:
+                growths[place], near[place] = growths[place - 1], near[place - 1]
+                place -= 1
+            growths[place], near[place] = growth, other
+    pool, count, rows = np.empty(NEIGHBOURS + 1, dtype=np.int32), 1, size
+    pool[0] = number
+    for close in near:
+        if close != EMPTY and rows + classes.size[close] <= most_rows:
+            pool[count] = close
+            count += 1
+            rows += classes.size[close]
+    return pool[:count]
+
+
+@compiled
+def anew(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, pool: Codes, k: int, way: int) -> None:
+    """Partition the tuples of some classes anew, if the loss falls; free numbers are given first."""
+    before, members = 0, np.empty(0, dtype=np.int32)
+    for number in pool:
+        before += classes.size[number] * classes.weight[number]
+        members = np.append(members, members_of(classes, number))
+    members.sort()
+    inner = Tuples(tuples.leaf[members], tuples.rows[members], tuples.values[members])
+    better = top_down(levels, weights, inner, k, way)
+    improve(levels, weights, inner, better, k, PASSES)
+    if total_loss(better) >= before:
+        return
+    for number in pool:
+        classes.head[number] = EMPTY
+        classes.size[number] = classes.weight[number] = 0
+    free = 0
+    for other in range(better.size.size):
+        if better.size[other] == 0:
+            continue
+        while free < classes.used[0] and classes.size[free] > 0:
+            free += 1
+        classes.used[0] = max(classes.used[0], free + 1)
+        for member in members_of(better, other):
+            whole = members[member]
+            classes.class_of[whole] = free
+            classes.next_of[whole] = classes.head[free]
+            classes.head[free] = whole
+        settle(levels, weights, tuples, classes, free)

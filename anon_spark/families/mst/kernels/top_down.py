@@ -1,0 +1,304 @@
+"""A partition from the top: sets of tuples are cut in two again and again, then repaired (part of decision M-13).
+
+Two ways that find different partitions. LOOSE: every set of more than k rows is cut, and classes that came out too small are
+repaired at the end. FILLED: only sets of 2k rows are cut, and a side below k borrows from the other at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anon_spark.families.mst.kernels.distances import Levels
+from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
+from anon_spark.families.mst.kernels.local_search import (
+    MOST_ROWS,
+    adds_value,
+    dissolve,
+    diverse_without,
+    gathered_values,
+    is_class,
+)
+from anon_spark.families.mst.kernels.losses import (
+    LARGE,
+    Changing,
+    Tuples,
+    ascending,
+    classes_from,
+    climb,
+    put_in,
+    take_out,
+    weight_at,
+    weight_with_tuple,
+    weight_without,
+)
+from anon_spark.kernels.classes import EMPTY, Codes, Ints
+from anon_spark.kernels.compiled import compiled
+
+LOOSE, FILLED = 0, 1
+
+
+@compiled
+def top_down(levels: Levels, weights: Ints, tuples: Tuples, k: int, way: int) -> Changing:
+    """Partition tuples that together have k rows and l values."""
+    count = tuples.rows.size
+    class_of, order = np.zeros(count, dtype=np.int32), np.arange(count).astype(np.int32)
+    begin, end = np.zeros(count + 1, dtype=np.int64), np.zeros(count + 1, dtype=np.int64)  # the sets that are not cut yet
+    end[0], left, found = count, 1, 0
+    while left:
+        left -= 1
+        first, last = begin[left], end[left]
+        members = order[first:last].copy()
+        side = cut(levels, weights, Tuples(tuples.leaf[members], tuples.rows[members], tuples.values[members]), k, way)
+        middle = first + by_side(members, side, order[first:last])
+        if middle == last:
+            for member in members:
+                class_of[member] = found
+            found += 1
+            continue
+        begin[left], end[left] = middle, last
+        begin[left + 1], end[left + 1] = first, middle
+        left += 2
+    classes = classes_from(levels, weights, tuples, class_of, found, found)
+    repair(levels, weights, tuples, classes, k)
+    return classes
+
+
+@compiled
+def by_side(members: Codes, side: Codes, into: Codes) -> int:
+    """Write the members of side 0, then those of side 1; returns how many the first are."""
+    place = first = 0
+    for which in range(2):
+        for at in range(members.size):
+            if side[at] == which:
+                into[place] = members[at]
+                place += 1
+        if which == 0:
+            first = place
+    return first
+
+
+@compiled
+def cut(levels: Levels, weights: Ints, tuples: Tuples, k: int, way: int) -> Codes:
+    """The side, 0 or 1, of each tuple; all on side 0 if the set is not cut."""
+    rows = tuples.rows.sum()
+    whole = np.zeros(tuples.rows.size, dtype=np.int32)
+    if rows < 2 * k and (way == FILLED or rows <= k):
+        return whole
+    side = around_seeds(levels, weights, tuples)
+    if side.max() == 0 or rows < 2 * k:
+        return side
+    return best_cut(levels, weights, tuples, side, k, way)
+
+
+@compiled
+def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
+    """Two tuples far apart, each other tuple on the side that grows less; all on side 0 if all tuples are equal.
+
+    Those that are much nearer to one of both come first.
+    """
+    count = tuples.rows.size
+    side = np.zeros(count, dtype=np.int32)
+    one, other, apart = seeds_of(levels, weights, tuples)
+    if one == other:
+        return side
+    seeds = np.array([one, other])
+    level, weight = np.zeros((2, tuples.leaf.shape[1]), dtype=np.int32), np.zeros(2, dtype=np.int64)
+    size = tuples.rows[seeds].copy()
+    side[other] = 1
+    for place in ascending(-np.abs(apart)):
+        if place in (one, other):
+            continue
+        grown, growth = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+        for at in range(2):
+            leaf = tuples.leaf[seeds[at]]
+            grown[at] = weight_with_tuple(levels, weights, level[at], leaf, weight[at], tuples.leaf[place], LARGE)
+            growth[at] = grown[at] - weight[at]
+        into = 0 if growth[0] < growth[1] else 1
+        if growth[0] == growth[1]:
+            into = 0 if apart[place] < 0 or (apart[place] == 0 and size[0] <= size[1]) else 1
+        side[place] = into
+        size[into] += tuples.rows[place]
+        weight[into] = grown[into]
+        climb(levels, level[into], tuples.leaf[seeds[into]], tuples.leaf[place])
+    return side
+
+
+@compiled
+def seeds_of(levels: Levels, weights: Ints, tuples: Tuples) -> tuple[int, int, Ints]:
+    """Two tuples far apart, the same one twice if all are equal; and how much farther each is from the first than the second."""
+    one = farthest(levels, weights, tuples, 0)
+    other = farthest(levels, weights, tuples, one)
+    one = farthest(levels, weights, tuples, other)
+    ground = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
+    apart = np.empty(tuples.rows.size, dtype=np.int64)
+    for place in range(apart.size):
+        leaf = tuples.leaf[place]
+        apart[place] = weight_with_tuple(levels, weights, ground, tuples.leaf[one], 0, leaf, LARGE)
+        apart[place] -= weight_with_tuple(levels, weights, ground, tuples.leaf[other], 0, leaf, LARGE)
+    return one, other, apart
+
+
+@compiled
+def farthest(levels: Levels, weights: Ints, tuples: Tuples, start: int) -> int:
+    """The tuple at the greatest distance from another one: the weight of both together."""
+    best, most, ground = start, -1, np.zeros(tuples.leaf.shape[1], dtype=np.int32)
+    for place in range(tuples.rows.size):
+        distance = weight_with_tuple(levels, weights, ground, tuples.leaf[start], 0, tuples.leaf[place], LARGE)
+        if distance > most:
+            best, most = place, distance
+    return best
+
+
+@compiled
+def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int, way: int) -> Codes:
+    """The given cut, or one value of one attribute against the others: the least loss with k rows on both sides.
+
+    The given cut if there is none with k rows.
+    """
+    if way == FILLED:
+        fill(levels, weights, tuples, side, k)
+    best, least = side, loss_of_sides(levels, weights, tuples, side, k)
+    level = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
+    for place in range(side.size):
+        climb(levels, level, tuples.leaf[0], tuples.leaf[place])
+    for attribute in range(level.size):
+        if level[attribute] == 0:
+            continue
+        start = levels.starts[attribute] + (level[attribute] - 1) * levels.leaves[attribute]
+        codes = levels.codes[start : start + levels.leaves[attribute]][tuples.leaf[:, attribute]]
+        rows = np.zeros(codes.max() + 1, dtype=np.int64)
+        for place in range(side.size):
+            rows[codes[place]] += tuples.rows[place]
+        least_rows = (k + 1) // 2 if way == FILLED else k
+        for code in range(rows.size):
+            if rows[code] < least_rows or tuples.rows.sum() - rows[code] < least_rows:
+                continue
+            trial = (codes != code).astype(np.int32)
+            if way == FILLED:
+                fill(levels, weights, tuples, trial, k)
+            loss = loss_of_sides(levels, weights, tuples, trial, k)
+            if loss < least:
+                best, least = trial, loss
+    return best
+
+
+@compiled
+def loss_of_sides(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int) -> int:
+    """The loss of both sides as classes; LARGE if one has fewer than k rows."""
+    total = 0
+    for which in range(2):
+        level, leaf, rows = covered(levels, tuples, side, which)
+        if rows < k:
+            return LARGE
+        total += rows * weight_at(levels, weights, level, leaf)
+    return total
+
+
+@compiled
+def covered(levels: Levels, tuples: Tuples, side: Codes, which: int) -> tuple[Codes, Codes, int]:
+    """Levels, one member's leaves and rows of one side."""
+    level, head, rows = np.zeros(tuples.leaf.shape[1], dtype=np.int32), EMPTY, 0
+    for place in range(side.size):
+        if side[place] == which:
+            if head == EMPTY:
+                head = place
+            rows += tuples.rows[place]
+            climb(levels, level, tuples.leaf[head], tuples.leaf[place])
+    return level, tuples.leaf[head], rows
+
+
+@compiled
+def fill(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int) -> None:
+    """Let a side below k rows take tuples of the other one, each where it grows least; the other keeps k."""
+    size = np.zeros(2, dtype=np.int64)
+    for place in range(side.size):
+        size[side[place]] += tuples.rows[place]
+    small = 0 if size[0] < size[1] else 1
+    if size[small] >= k:
+        return
+    level, leaf, _ = covered(levels, tuples, side, small)
+    weight = weight_at(levels, weights, level, leaf)
+    while size[small] < k:
+        best, least, into = EMPTY, LARGE, weight
+        for place in range(side.size):
+            rows = tuples.rows[place]
+            if side[place] == small or size[1 - small] - rows < k:
+                continue
+            grown = weight_with_tuple(levels, weights, level, leaf, weight, tuples.leaf[place], LARGE)
+            if grown == weight and size[small] < k:  # it is covered already: nothing is cheaper
+                side[place] = small
+                size[small] += rows
+                size[1 - small] -= rows
+                best, least = EMPTY, -1
+                continue
+            growth = (size[small] + rows) * grown - size[small] * weight
+            if growth < least:
+                best, least, into = place, growth, grown
+        if least == LARGE:
+            return
+        if best != EMPTY:
+            side[best] = small
+            size[small] += tuples.rows[best]
+            size[1 - small] -= tuples.rows[best]
+            climb(levels, level, leaf, tuples.leaf[best])
+            weight = into
+
+
+# --- repair -----------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def repair(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int) -> None:
+    """Make all classes large and diverse enough, smallest first: one borrows tuples or dissolves, whichever costs less."""
+    for number in ascending(classes.size):
+        if classes.size[number] == 0 or is_class(tuples, classes, number, k):
+            continue
+        cost, lent = borrowed(levels, weights, tuples, classes, number, k)
+        loss = classes.size[number] * classes.weight[number]
+        if dissolve(levels, weights, tuples, classes, number, min(LARGE, loss + cost), MOST_ROWS * k):
+            continue
+        if cost == LARGE:
+            dissolve(levels, weights, tuples, classes, number, LARGE, LARGE)
+        else:
+            for member in lent:
+                take_out(levels, weights, tuples, classes, member)
+                put_in(levels, weights, tuples, classes, member, number)
+
+
+@compiled
+def borrowed(
+    levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, number: int, k: int
+) -> tuple[int, Codes]:
+    """What it costs that a class takes tuples, each where the loss grows least, until it is large and diverse enough.
+
+    A class lends once. Nothing is changed. Returns the growth and the tuples lent; LARGE if it cannot be.
+    """
+    lent, lenders, cost = np.zeros(0, dtype=np.int32), np.zeros(classes.size.size, dtype=np.bool_), 0
+    level, leaf = classes.level[number].copy(), classes.leaf[number]
+    size, weight = classes.size[number], classes.weight[number]
+    gathered = gathered_values(tuples, classes, number)
+    while size < k or not is_diverse(gathered):
+        best, least, best_weight = EMPTY, LARGE, 0
+        for member in range(tuples.rows.size):
+            own, rows = classes.class_of[member], tuples.rows[member]
+            if own == number or classes.size[own] - rows < k or lenders[own]:
+                continue
+            if size >= k and not adds_value(gathered, tuples.values[member]):
+                continue
+            grown = weight_with_tuple(levels, weights, level, leaf, weight, tuples.leaf[member], LARGE)
+            growth = (size + rows) * grown - size * weight - classes.size[own] * classes.weight[own]
+            if growth >= least:
+                continue
+            growth += (classes.size[own] - rows) * weight_without(levels, weights, tuples, classes, own, member)
+            if growth < least and diverse_without(tuples, classes, own, member):
+                best, least, best_weight = member, growth, grown
+        if best == EMPTY:
+            return LARGE, lent
+        cost += least
+        lent = np.append(lent, np.int32(best))
+        lenders[classes.class_of[best]] = True
+        size, weight = size + tuples.rows[best], best_weight
+        climb(levels, level, leaf, tuples.leaf[best])
+        for column in range(gathered.shape[0]):
+            add_values(gathered[column], tuples.values[best, column])
+    return cost, lent

@@ -1,0 +1,189 @@
+"""Refinement of a partition on frames: blocks of neighbouring classes, one task each (decisions M-11 to M-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from anon_spark.columns import PREFIX, ROWS
+from anon_spark.errors import DataError
+from anon_spark.families.mst.frames import VALUES, leaf_columns, level_columns, values_of, whole
+from anon_spark.families.mst.kernels.distances import Levels, levels_of
+from anon_spark.families.mst.kernels.division import divided
+from anon_spark.families.mst.kernels.local_search import is_class
+from anon_spark.families.mst.kernels.losses import Tuples, classes_from, node_weights
+from anon_spark.families.mst.kernels.refinement import refined
+from anon_spark.families.mst.merge import WHOLE_TABLE_TOO_SMALL
+from anon_spark.families.mst.shares import code_matrix
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.primitives.classes.arrays import ladder_of
+
+BLOCK = PREFIX + "block"
+MOST_TASKS = 10_000
+TUPLES = PREFIX + "tuples"
+CELL = PREFIX + "cell_"  # + position: a leaf that stands for all below the same value some levels up
+LEAST_BLOCK = 24  # tuples that a block may have at least, in multiples of k
+
+
+class Refining(NamedTuple):
+    """What a refinement needs to know beside the tuples; rows: of the whole table."""
+
+    hierarchies: Sequence[Hierarchy]
+    rows: int
+    k: int
+    l: int | None  # noqa: E741 - the literature's name
+    sensitive: int
+    sweeps: int  # 0: classes are only made diverse
+    block_tuples: int
+    divided_max: int
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to do."""
+        return self.sweeps > 0 or self.l is not None
+
+    def levels(self) -> tuple[Levels, Ints]:
+        """The hierarchies as arrays, and the weights of their nodes."""
+        levels = levels_of(ladder_of(self.hierarchies))
+        return levels, node_weights(levels, self.rows)
+
+    def values_in(self, table: pa.Table) -> Codes:
+        """The sensitive values of the rows of a table."""
+        return values_of(table, self.sensitive, self.l or 0)
+
+
+def blocks_of(refining: Refining, leaf: Codes, level: Codes, values: Codes, counts: Ints | None = None) -> Codes:
+    """The block of each tuple (tuples × attributes), whatever their order; counts: how many tuples each stands for.
+
+    A block has at least k tuples, if all together have.
+    """
+    order = np.lexsort(leaf.T[::-1])
+    counted = np.ones(order.size, dtype=np.int64) if counts is None else counts[order]
+    block = np.empty(order.size, dtype=np.int32)
+    most = max(refining.block_tuples, LEAST_BLOCK * refining.k)
+    tuples = Tuples(np.ascontiguousarray(leaf[order]), counted, values[order])
+    block[order] = divided(*refining.levels(), tuples, np.ascontiguousarray(level[order]), most)
+    return block
+
+
+def matrix_of(data: pa.RecordBatch | pa.Table, columns: Sequence[str]) -> Codes:
+    """Columns of codes as an array rows × columns."""
+    return np.ascontiguousarray(code_matrix(data, columns).T)
+
+
+def nodes_of(levels: Levels, leaf: Codes, level: Codes) -> Ints:
+    """The node of each attribute: its level and its value there, as one number."""
+    at = level.astype(np.int64) * levels.leaves
+    return at + levels.codes[levels.starts + at + leaf]
+
+
+def refined_levels(refining: Refining, leaf: Codes, level: Codes, rows: Ints, values: Codes) -> Codes:
+    """The levels of the tuples of one block (tuples × attributes) after refinement, whatever their order.
+
+    Tuples with the same values on their levels are one class. Guarantee: every class has k rows and l values.
+    """
+    levels, weights = refining.levels()
+    order = np.lexsort(leaf.T[::-1])
+    tuples = Tuples(np.ascontiguousarray(leaf[order]), rows[order], np.ascontiguousarray(values[order]))
+    distinct, before = np.unique(nodes_of(levels, leaf, level)[order], axis=0, return_inverse=True)
+    class_before: Codes = before.reshape(-1).astype(np.int32)
+    class_of = refined(levels, weights, tuples, class_before, len(distinct), refining.k, refining.sweeps)
+    numbers, number = np.unique(class_of, return_inverse=True)
+    classes = classes_from(levels, weights, tuples, number.astype(np.int32), numbers.size, numbers.size)
+    if not all(is_class(tuples, classes, number, refining.k) for number in range(numbers.size)):
+        raise DataError(WHOLE_TABLE_TOO_SMALL, classes=0)
+    after = np.empty_like(level)
+    after[order] = classes.level[number]
+    return after
+
+
+def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataFrame:
+    """Leaves, levels and ROWS of the tuples of a frame that also has BLOCK (and VALUES), refined.
+
+    Cost: one shuffle of the distinct tuples; one task per block.
+    """
+    count = len(refining.hierarchies)
+    leaves, levels = leaf_columns(count), level_columns(count)
+
+    def step(table: pa.Table) -> pa.Table:
+        leaf, level = matrix_of(table, leaves), matrix_of(table, levels)
+        rows = table.column(ROWS).to_numpy().astype(np.int64)
+        after = refined_levels(refining, leaf, level, rows, refining.values_in(table))
+        arrays = [pa.array(column, pa.int32()) for column in (*leaf.T, *after.T)]
+        return pa.Table.from_arrays([*arrays, pa.array(rows)], names=[*leaves, *levels, ROWS])
+
+    schema = ", ".join([*(f"`{name}` int" for name in (*leaves, *levels)), f"`{ROWS}` long"])
+    return assigned.repartition(min(blocks, MOST_TASKS), BLOCK).groupBy(BLOCK).applyInArrow(step, schema)
+
+
+def with_blocks(assigned: DataFrame, tuples: int, refining: Refining) -> DataFrame:
+    """A frame of leaves, levels, ROWS (and VALUES) with the BLOCK of each tuple.
+
+    Cost: one task that sees all tuples, or if they are too many, the distinct tuples on higher levels: as many levels up as it
+    takes, one job each.
+    """
+    count = len(refining.hierarchies)
+    leaves = leaf_columns(count)
+    if tuples <= refining.divided_max:
+        schema = _schema_with(assigned, {BLOCK: "int"})
+        return assigned.coalesce(1).mapInArrow(_divide(refining, [*assigned.columns], leaves), schema)
+    cells = [f"{CELL}{position}" for position in range(count)]
+    columns = [name for name in assigned.columns if name.startswith(VALUES)]
+    levels = [F.max(name).alias(name) for name in level_columns(count)]
+    held = [
+        F.slice(F.array_sort(F.array_distinct(F.flatten(F.collect_list(name)))), 1, refining.l or 0).alias(name)
+        for name in columns
+    ]
+    for up in range(1, max(hierarchy.height for hierarchy in refining.hierarchies) + 1):
+        known = assigned.mapInArrow(_with_cells(refining, cells, up), _schema_with(assigned, dict.fromkeys(cells, "int")))
+        found = known.groupBy(*cells).agg(F.count(F.lit(1)).alias(TUPLES), *levels, *held)
+        if found.count() <= refining.divided_max:
+            break
+    schema = _schema_with(found.select(*cells), {BLOCK: "int"})
+    numbered = found.coalesce(1).mapInArrow(_divide(refining, cells, cells), schema)
+    return known.join(numbered, cells).drop(*cells)
+
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _with_cells(refining: Refining, cells: Sequence[str], up: int) -> Task:
+    """The first leaf of each tuple's value so many levels up, or at the root."""
+    leaves = leaf_columns(len(cells))
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        first = []
+        for hierarchy in refining.hierarchies:
+            codes = hierarchy.codes[min(up, hierarchy.height)]
+            first.append(np.unique(codes, return_index=True)[1].astype(np.int32)[codes])
+        for batch in batches:
+            added = [pa.array(table[row]) for table, row in zip(first, code_matrix(batch, leaves), strict=True)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *added], names=[*batch.schema.names, *cells])
+
+    return work
+
+
+def _divide(refining: Refining, kept: Sequence[str], leaves: Sequence[str]) -> Task:
+    levels = level_columns(len(leaves))
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = whole(batches)
+        if table is None:
+            return
+        counts = table.column(TUPLES).to_numpy() if TUPLES in table.column_names else None
+        block = blocks_of(refining, matrix_of(table, leaves), matrix_of(table, levels), refining.values_in(table), counts)
+        done = pa.Table.from_arrays([*(table.column(name) for name in kept), pa.array(block)], names=[*kept, BLOCK])
+        yield from done.to_batches(max_chunksize=100_000)
+
+    return work
+
+
+def _schema_with(frame: DataFrame, new: dict[str, str]) -> str:
+    fields = [f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema]
+    return ", ".join([*fields, *(f"`{name}` {kind}" for name, kind in new.items())])
