@@ -70,7 +70,7 @@ def check_kept(case: Case, arrays: Arrays, level: Codes) -> None:
             assert up == 0 or len({int(codes[up - 1, leaf]) for leaf in arrays.codes[at, tuples]}) > 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cases(most_rows=40), st.integers(0, 2))
 def test_the_loss_falls_and_k_stays(case: Case, sweeps: int) -> None:
     arrays = arrays_of(case)
@@ -83,7 +83,7 @@ def test_the_loss_falls_and_k_stays(case: Case, sweeps: int) -> None:
         assert (after == before).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cases(most_rows=40, diverse=True), st.integers(0, 2), st.integers(0, 2**32))
 def test_l_is_reached_whatever_the_order_of_tuples(case: Case, sweeps: int, seed: int) -> None:
     arrays = arrays_of(case)
@@ -133,7 +133,7 @@ def test_a_block_without_enough_values_takes_in_the_next() -> None:
     assert blocks_of(refining(whole, arrays, block_tuples=60), arrays.codes.T, level, values_of(arrays)).max() == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(most_rows=40), st.sampled_from([LOOSE, FILLED]))
 def test_a_partition_from_the_top_keeps_k(case: Case, way: int) -> None:
     arrays = arrays_of(case)
@@ -144,7 +144,7 @@ def test_a_partition_from_the_top_keeps_k(case: Case, way: int) -> None:
     assert np.array_equal(np.bincount(classes.class_of, arrays.rows, classes.size.size), classes.size)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(most_rows=30), st.integers(0, 2**32))
 def test_prices_of_moves_are_those_of_the_definition(case: Case, seed: int) -> None:
     """What a class loses with one tuple more, and with one less, from all classes by brute force."""

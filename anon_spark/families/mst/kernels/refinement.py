@@ -24,6 +24,7 @@ from anon_spark.kernels.compiled import compiled
 PASSES = 6
 NEIGHBOURS = 7
 POOL = 24  # most rows of a neighbourhood, in multiples of k
+POOL_TUPLES = 2_000  # most tuples of a neighbourhood: what it costs grows with their square
 
 
 def refined(
@@ -50,12 +51,16 @@ def repartition(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing
     for number in ascending(-(classes.size * classes.weight)):
         if classes.size[number] * classes.weight[number] > 0:
             pool = neighbourhood(levels, weights, classes, number, POOL * k)
-            anew(levels, weights, tuples, classes, pool, k, way)
+            if pool.size > 0:
+                anew(levels, weights, tuples, classes, pool, k, way)
 
 
 @compiled
 def neighbourhood(levels: Levels, weights: Ints, classes: Changing, number: int, most_rows: int) -> Codes:
-    """A class and those near to it: whose loss grows least if joined, up to so many rows."""
+    """A class and those near to it: whose loss grows least if joined, up to so many rows, and POOL_TUPLES tuples.
+
+    Empty if the class has more tuples by itself.
+    """
     near, growths = np.full(NEIGHBOURS, EMPTY, dtype=np.int32), np.full(NEIGHBOURS, LARGE, dtype=np.int64)
     size, weight = classes.size[number], classes.weight[number]
     for other in range(classes.used[0]):
@@ -74,13 +79,18 @@ def neighbourhood(levels: Levels, weights: Ints, classes: Changing, number: int,
                 growths[place], near[place] = growths[place - 1], near[place - 1]
                 place -= 1
             growths[place], near[place] = growth, other
-    pool, count, rows = np.empty(NEIGHBOURS + 1, dtype=np.int32), 1, size
+    pool, count, rows, tuples = np.empty(NEIGHBOURS + 1, dtype=np.int32), 1, size, members_of(classes, number).size
     pool[0] = number
+    if tuples > POOL_TUPLES:
+        return pool[:0]
     for close in near:
         if close != EMPTY and rows + classes.size[close] <= most_rows:
-            pool[count] = close
-            count += 1
-            rows += classes.size[close]
+            more = members_of(classes, int(close)).size
+            if tuples + more <= POOL_TUPLES:
+                pool[count] = close
+                count += 1
+                rows += classes.size[close]
+                tuples += more
     return pool[:count]
 
 
