@@ -7,7 +7,7 @@ import numpy as np
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
 from anon_spark.families.mst.kernels.losses import Tuples, ascending, climb
-from anon_spark.families.mst.kernels.top_down import around_seeds, by_side, seeds_of
+from anon_spark.families.mst.kernels.top_down import around_seeds, by_side, seeds_of, values_below
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
 
@@ -66,13 +66,8 @@ def between_values(levels: Levels, tuples: Tuples, level: Codes) -> Codes:
     for attribute in range(top.size):
         if top[attribute] == 0:
             continue
-        start = levels.starts[attribute] + (top[attribute] - 1) * levels.leaves[attribute]
-        codes = levels.codes[start : start + levels.leaves[attribute]][tuples.leaf[:, attribute]]
-        rows, together = np.zeros(codes.max() + 1, dtype=np.int64), 0
-        for place in range(codes.size):
-            rows[codes[place]] += tuples.rows[place]
-            if level[place, attribute] >= top[attribute]:
-                together += tuples.rows[place]
+        codes, rows = values_below(levels, tuples, attribute, top[attribute])
+        together = tuples.rows[level[:, attribute] >= top[attribute]].sum()
         side_of, filled = np.zeros(rows.size, dtype=np.int32), np.zeros(2, dtype=np.int64)
         for code in ascending(-rows):
             side_of[code] = 0 if filled[0] <= filled[1] else 1

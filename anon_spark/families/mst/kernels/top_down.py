@@ -164,11 +164,7 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
     for attribute in range(level.size):
         if level[attribute] == 0:
             continue
-        start = levels.starts[attribute] + (level[attribute] - 1) * levels.leaves[attribute]
-        codes = levels.codes[start : start + levels.leaves[attribute]][tuples.leaf[:, attribute]]
-        rows = np.zeros(codes.max() + 1, dtype=np.int64)
-        for place in range(side.size):
-            rows[codes[place]] += tuples.rows[place]
+        codes, rows = values_below(levels, tuples, attribute, level[attribute])
         least_rows = (k + 1) // 2 if way == FILLED else k
         for code in range(rows.size):
             if rows[code] < least_rows or tuples.rows.sum() - rows[code] < least_rows:
@@ -180,6 +176,17 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
             if loss < least:
                 best, least = trial, loss
     return best
+
+
+@compiled
+def values_below(levels: Levels, tuples: Tuples, attribute: int, level: int) -> tuple[Codes, Ints]:
+    """The value of each tuple one level below this one, and the rows of each value."""
+    start = levels.starts[attribute] + (level - 1) * levels.leaves[attribute]
+    codes = levels.codes[start : start + levels.leaves[attribute]][tuples.leaf[:, attribute]]
+    rows = np.zeros(codes.max() + 1, dtype=np.int64)
+    for place in range(codes.size):
+        rows[codes[place]] += tuples.rows[place]
+    return codes, rows
 
 
 @compiled
