@@ -136,33 +136,51 @@ def largest_k(persons: Ints, rows: Ints, budget: int) -> int:
 
 
 @compiled
-def class_totals(persons: Ints, rows: Ints, majority: Ints, k: int) -> Ints:
-    """Suppressed rows, retained classes, Σ rows² retained and in all, Σ majority retained and in all."""
-    totals = np.zeros(6, dtype=np.int64)
-    for index in range(rows.size):
-        square = rows[index] * rows[index]
-        totals[3] += square
-        totals[5] += majority[index]
-        if persons[index] < k:
-            totals[0] += rows[index]
-        else:
-            totals[1] += 1
-            totals[2] += square
-            totals[4] += majority[index]
-    return totals
+def curve(persons: Ints, rows: Ints, majority: Ints, budget: int) -> tuple[Ints, Ints]:
+    """What a node gives at each k that the budget allows: one row per k at which something changes, ascending.
+
+    Columns: k, suppressed rows, retained classes, Σ rows² retained and in all, Σ majority retained and in all. Between two of
+    them nothing changes, so each is the largest k for its suppression. Also returns the suppressed classes, smallest first:
+    those of row i are the first ones, as many as all classes less the retained ones.
+    """
+    largest = largest_k(persons, rows, budget)
+    small = np.flatnonzero(persons < largest)
+    small = small[np.argsort(persons[small], kind="mergesort")]
+    steps = 1
+    for at in range(small.size):
+        steps += at == 0 or persons[small[at]] != persons[small[at - 1]]
+    totals = np.zeros((steps, 7), dtype=np.int64)
+    totals[:, 4], totals[:, 6] = (rows * rows).sum(), majority.sum()
+    suppressed, classes, squares, most, step = 0, rows.size, totals[0, 4], totals[0, 6], 0
+    for at in range(small.size + 1):
+        last = at == small.size
+        if last or at == 0 or persons[small[at]] != persons[small[at - 1]]:
+            totals[step, 0] = largest if last else persons[small[at]]
+            totals[step, 1], totals[step, 2], totals[step, 3], totals[step, 5] = suppressed, classes, squares, most
+            step += 1
+        if not last:
+            one = small[at]
+            suppressed += rows[one]
+            classes -= 1
+            squares -= rows[one] * rows[one]
+            most -= majority[one]
+    return totals, small
 
 
 @compiled
 def suppressed_weights(
-    codes: Codes, representatives: Codes, persons: Ints, rows: Ints, k: int, weights: Ints, starts: Ints
+    codes: Codes, representatives: Codes, rows: Ints, suppressed: Ints, counts: Ints, weights: Ints, starts: Ints
 ) -> Ints:
-    """Per attribute, the loss weight (indexed like `steps`) of the rows that are suppressed at k."""
-    sums = np.zeros(codes.shape[0], dtype=np.int64)
-    for index in range(rows.size):
-        if persons[index] < k:
-            tuple_ = representatives[index]
+    """Per attribute, the loss weight (indexed like `steps`) of the first counts[i] suppressed classes, one row per i."""
+    sums = np.zeros((counts.size, codes.shape[0]), dtype=np.int64)
+    total, done = np.zeros(codes.shape[0], dtype=np.int64), 0
+    for step in range(counts.size):
+        while done < counts[step]:
+            one = suppressed[done]
             for attribute in range(codes.shape[0]):
-                sums[attribute] += rows[index] * weights[starts[attribute] + codes[attribute, tuple_]]
+                total[attribute] += rows[one] * weights[starts[attribute] + codes[attribute, representatives[one]]]
+            done += 1
+        sums[step] = total
     return sums
 
 

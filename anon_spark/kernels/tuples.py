@@ -19,10 +19,9 @@ from anon_spark.kernels.classes import (
     Ints,
     add_person_sets,
     class_keys,
-    class_totals,
+    curve,
     group_dense,
     group_hashed,
-    largest_k,
     majority_by_class,
     sum_by_class,
     suppressed_weights,
@@ -137,30 +136,29 @@ def roll_up(table: TupleTable, ladder: Ladder, node: Node) -> TupleTable:
     return TupleTable(node, codes, grouping.rows, persons, sets, grouping.class_counts)
 
 
-def evaluate_node(table: TupleTable, ladder: Ladder, node: Node, budget: int) -> list[int]:
-    """STATS of the node, then per attribute the loss weight of the suppressed rows."""
+def evaluate_node(table: TupleTable, ladder: Ladder, node: Node, budget: int) -> Ints:
+    """STATS of the node at each k, ascending, then per attribute the loss weight of the suppressed rows."""
     grouping = group(table, ladder, node)
-    k = int(largest_k(grouping.persons, grouping.rows, budget))
-    totals = class_totals(grouping.persons, grouping.rows, grouping.majority, k)
-    if totals[0] == 0:
-        weights = np.zeros(len(node), dtype=np.int64)
-    else:
+    totals, suppressed = curve(grouping.persons, grouping.rows, grouping.majority, budget)
+    weights = np.zeros((len(totals), len(node)), dtype=np.int64)
+    if suppressed.size:
         flat, starts = _flatten(
             [
                 ladder.weights[attribute][level][ladder.climb(attribute, table.base[attribute], level)]
                 for attribute, level in enumerate(node)
             ]
         )
+        counts = grouping.rows.size - totals[:, STATS.index("classes")]
         weights = suppressed_weights(
-            table.codes, grouping.representatives, grouping.persons, grouping.rows, k, flat, starts
+            table.codes, grouping.representatives, grouping.rows, suppressed, counts, flat, starts
         )
-    return [k, *totals.tolist(), *weights.tolist()]
+    return np.concatenate([totals, weights], axis=1)
 
 
 def evaluate_nodes(table: TupleTable, ladder: Ladder, nodes: Sequence[Node], budget: int) -> Ints:
-    """One row per node: STATS and the suppressed weights, as `evaluate_node` gives them."""
+    """For each node one row per k: the node's place among the nodes, STATS and the suppressed weights, as `evaluate_node`."""
     levels = np.array(nodes, dtype=np.int64).reshape(len(nodes), len(table.base))
-    stats = np.zeros((len(nodes), len(STATS) + len(table.base)), dtype=np.int64)
+    found: list[Ints] = [np.zeros((0, 0), dtype=np.int64)] * len(nodes)
     pending = [(table, np.arange(len(nodes)))]
     while pending:
         small, members = pending.pop()
@@ -172,8 +170,11 @@ def evaluate_nodes(table: TupleTable, ladder: Ladder, nodes: Sequence[Node], bud
         else:
             for member in members:
                 node = tuple(int(level) for level in levels[member])
-                stats[member] = evaluate_node(small, ladder, node, budget)
-    return stats
+                found[member] = evaluate_node(small, ladder, node, budget)
+    if not found:
+        return np.zeros((0, 1 + len(STATS) + len(table.base)), dtype=np.int64)
+    place = np.repeat(np.arange(len(nodes)), [len(rows) for rows in found])
+    return np.column_stack([place, np.concatenate(found)])
 
 
 def halves(levels: Ints, members: NDArray[np.intp], ladder: Ladder) -> list[NDArray[np.intp]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anon_spark.model.lattice import Node
@@ -10,7 +10,11 @@ from anon_spark.model.lattice import Node
 
 @dataclass(frozen=True)
 class NodeStats:
-    """Integer sums over the equivalence classes of one node; `all_…` before suppression, the others after it."""
+    """Integer sums over the equivalence classes of one node at one k; `all_…` before suppression, the others after it.
+
+    Of a search it is the largest k that the budget allows; `lower` has the same node at every smaller k at which fewer rows are
+    suppressed, ascending.
+    """
 
     node: Node
     k: int
@@ -21,9 +25,16 @@ class NodeStats:
     majority: int  # Σ rows of the most frequent class value
     all_majority: int
     suppressed_weights: tuple[int, ...]  # loss weight of the suppressed rows, per attribute
+    lower: tuple[NodeStats, ...] = ()
 
     @classmethod
     def of(cls, node: Sequence[int], counts: Sequence[int], weights: Sequence[int]) -> NodeStats:
         """From the seven counts in the order of the fields, and the weights."""
         k, suppressed, classes, squares, all_squares, majority, all_majority = counts
         return cls(tuple(node), k, suppressed, classes, squares, all_squares, majority, all_majority, tuple(weights))
+
+    @property
+    def curve(self) -> Iterator[NodeStats]:
+        """The node at each k, ascending, itself last."""
+        yield from self.lower
+        yield self

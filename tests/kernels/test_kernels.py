@@ -160,16 +160,19 @@ def test_a_batch_with_roll_ups_counts_as_node_by_node(persons: bool, classes: bo
     table, steps = tuple_table(case.rows, case.hierarchies, case.classes, case.persons), ladder(case.hierarchies)
     nodes = [tuple(row) for row in np.random.default_rng(1).permutation(case.lattice.nodes()).tolist()]
     batch = evaluate_nodes(table, steps, nodes, eta)
-    assert batch.tolist() == [evaluate_node(table, steps, node, eta) for node in nodes]
-    assert batch.shape == (len(nodes), len(STATS) + 3)
+    alone = [[at, *row] for at, node in enumerate(nodes) for row in evaluate_node(table, steps, node, eta).tolist()]
+    assert batch.tolist() == alone
+    assert batch.shape[1] == 1 + len(STATS) + 3
 
 
 def test_a_batch_may_repeat_a_node_and_may_be_empty() -> None:
     case = example(True, True)
     table, steps = tuple_table(case.rows, case.hierarchies, case.classes, case.persons), ladder(case.hierarchies)
-    one = evaluate_node(table, steps, (1, 1, 0), 9)
-    assert evaluate_nodes(table, steps, [(1, 1, 0)] * 9, 9).tolist() == [one] * 9
-    assert evaluate_nodes(table, steps, [], 9).shape == (0, len(STATS) + 3)
+    one = evaluate_node(table, steps, (1, 1, 0), 99).tolist()
+    assert len(one) > 1
+    nine = evaluate_nodes(table, steps, [(1, 1, 0)] * 9, 99).tolist()
+    assert nine == [[at, *row] for at in range(9) for row in one]
+    assert evaluate_nodes(table, steps, [], 9).shape == (0, 1 + len(STATS) + 3)
 
 
 @pytest.mark.parametrize("nodes", [[(0, 0, 0), (1, 1, 1), (3, 2, 1)], [(0, 0, 0), (2, 1, 0), (4, 3, 1)]])
@@ -215,12 +218,16 @@ def test_persons_are_counted_once_per_class_however_many_rows_they_have() -> Non
 
 
 def test_the_totals_of_a_node_by_hand() -> None:
-    """Classes of 1, 2, 3 and 4 rows at budget 2: one row goes, its weight with it."""
+    """Classes of 1, 2, 3 and 4 rows at budget 3: nothing goes, one row goes, three rows go, each with its weight."""
     flat = [Hierarchy.from_levels([(value, "*") for value in "abcd"]), Hierarchy.intervals(0, 9, [2])]
     rows: list[tuple[str | None, ...]] = [(value, str(n)) for n, value in enumerate("abbcccdddd")]
     table = tuple_table(rows, flat, list("xxxyyxyyyy"))
-    found = dict(zip(STATS, evaluate_node(table, ladder(flat), (0, 2), 2), strict=False))
-    assert found == {
-        "k": 2, "suppressed": 1, "classes": 3, "squares": 29, "all_squares": 30, "majority": 8, "all_majority": 9,
-    }  # fmt: skip
-    assert evaluate_node(table, ladder(flat), (0, 2), 2)[len(STATS) :] == [0, 9]  # a leaf loses 0 of 3, the root 9 of 9
+    found = evaluate_node(table, ladder(flat), (0, 2), 3)
+    assert STATS == ("k", "suppressed", "classes", "squares", "all_squares", "majority", "all_majority")
+    assert found[:, : len(STATS)].tolist() == [
+        [1, 0, 4, 30, 30, 9, 9],
+        [2, 1, 3, 29, 30, 8, 9],
+        [3, 3, 2, 25, 30, 6, 9],
+    ]
+    assert found[:, len(STATS) :].tolist() == [[0, 0], [0, 9], [0, 27]]  # a leaf loses 0 of 3, the root 9 of 9
+    assert evaluate_node(table, ladder(flat), (0, 2), 2).tolist() == found[:2].tolist()

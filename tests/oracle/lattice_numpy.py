@@ -41,22 +41,10 @@ def all_nodes(
     count = np.array(list(counted.values()))
     one_class = next(iter(counted))[1]
     in_class = count * np.array([label == one_class for _, label in counted])
-    leaves = [[row[at] for row, _ in counted] for at in range(len(level_tables))]
-    codes = [_codes(table, values) for table, values in zip(level_tables, leaves, strict=True)]
-    losses = [_losses(table) for table in level_tables]
-    scale = lcm(*(loss.denominator for levels in losses for level in levels for loss in level.values()))
-    costs = [
-        [np.array([int(level[value] * scale) for value in values]) for level in levels]
-        for levels, values in zip(losses, leaves, strict=True)
-    ]
+    codes, costs, scale = _coded([row for row, _ in counted], level_tables)
     result: dict[str, NodeValues] = {"glm": {}, "dm": {}, "cm": {}}
     for node in lattice_nodes([len(levels) - 1 for levels in codes]):
-        key = np.zeros(len(count), np.int64)
-        cost = np.zeros(len(count), np.int64)
-        for at, level in enumerate(node):
-            key = key * (int(codes[at][level].max()) + 1) + codes[at][level]
-            cost += costs[at][level]
-        _, class_of = np.unique(key, return_inverse=True)
+        class_of, cost = _recoded(node, codes, costs)
         size = np.bincount(class_of, count).astype(np.int64)
         cumulated = np.bincount(size, size).astype(np.int64).cumsum()
         k = int(np.searchsorted(cumulated, eta, side="right"))  # the first i with cumulated[i] > eta
@@ -69,6 +57,61 @@ def all_nodes(
             minority = int(np.minimum(part, size - part)[kept].sum())
             result["cm"][node] = k, Fraction(suppressed + minority, len(rows))
     return result
+
+
+def least_losses(
+    rows: Sequence[tuple[Leaf, ...]],
+    level_tables: Sequence[Mapping[Any, Sequence[Any]]],
+    budgets: Sequence[int],
+    ks: Sequence[int],
+) -> dict[tuple[int, int], Fraction]:
+    """(budget, k) → the least GLM of all nodes at that very k, of those that suppress at most `budget` rows for it."""
+    counted = Counter(rows)
+    count = np.array(list(counted.values()))
+    codes, costs, scale = _coded(list(counted), level_tables)
+    cells_of_row, top = len(level_tables) * scale, max(ks)
+    least = {(budget, k): len(rows) * cells_of_row for budget in budgets for k in ks}
+    for node in lattice_nodes([len(levels) - 1 for levels in codes]):
+        class_of, cost = _recoded(node, codes, costs)
+        size = np.bincount(class_of, count).astype(np.int64)
+        at_size = np.minimum(size, top)  # what lies above all k is always published
+        gone = np.concatenate([[0], np.bincount(at_size, size, top + 1).astype(np.int64).cumsum()])
+        cells = np.zeros(top + 2, np.int64)
+        np.add.at(cells, at_size[class_of] + 1, cost * count)
+        cells = cells.cumsum()
+        for k in ks:
+            loss = int(cells[-1] - cells[k] + gone[k] * cells_of_row)
+            for budget in budgets:
+                if gone[k] <= budget:
+                    least[budget, k] = min(least[budget, k], loss)
+    return {found: Fraction(loss, len(rows) * cells_of_row) for found, loss in least.items()}
+
+
+def _coded(
+    tuples: Sequence[tuple[Leaf, ...]], level_tables: Sequence[Mapping[Any, Sequence[Any]]]
+) -> tuple[list[list[NDArray[np.int64]]], list[list[NDArray[np.int64]]], int]:
+    """Per attribute and level the codes and the losses of the tuples; losses are integers over the last value."""
+    leaves = [[row[at] for row in tuples] for at in range(len(level_tables))]
+    codes = [_codes(table, values) for table, values in zip(level_tables, leaves, strict=True)]
+    losses = [_losses(table) for table in level_tables]
+    scale = lcm(*(loss.denominator for levels in losses for level in levels for loss in level.values()))
+    costs = [
+        [np.array([int(level[value] * scale) for value in values]) for level in levels]
+        for levels, values in zip(losses, leaves, strict=True)
+    ]
+    return codes, costs, scale
+
+
+def _recoded(
+    node: Node, codes: Sequence[Sequence[NDArray[np.int64]]], costs: Sequence[Sequence[NDArray[np.int64]]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The class and the loss of each tuple on the node."""
+    key = np.zeros(len(codes[0][0]), np.int64)
+    cost = np.zeros(len(codes[0][0]), np.int64)
+    for at, level in enumerate(node):
+        key = key * (int(codes[at][level].max()) + 1) + codes[at][level]
+        cost += costs[at][level]
+    return np.unique(key, return_inverse=True)[1], cost
 
 
 def _codes(table: Mapping[Any, Sequence[Any]], values: Sequence[Leaf]) -> list[NDArray[np.int64]]:

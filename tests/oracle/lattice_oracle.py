@@ -101,14 +101,8 @@ def evaluate_node(
     eta = total // 100 if eta is None else eta
     if not 0 <= eta < total:
         raise ValueError(f"eta must be at least 0 and below the {total} rows")
-    members: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for index, row in enumerate(rows):
-        members[tuple(t[v][at] for t, v, at in zip(level_tables, row, node, strict=True))].append(index)
-    classes = {
-        label: ClassSize(len(index), len({person[i] for i in index}) if person is not None else len(index))
-        for label, index in members.items()
-    }
-
+    members = _members(rows, level_tables, node)
+    classes = {label: _size(index, person) for label, index in members.items()}
     rows_of_size = Counter[int]()
     for size in classes.values():
         rows_of_size[size.persons] += size.rows
@@ -117,6 +111,53 @@ def evaluate_node(
     k = next(size for size, rows_so_far in zip(sizes, cumulated, strict=True) if rows_so_far > eta)
     kept = [index for label, index in members.items() if classes[label].persons >= k]
     n_sup = total - sum(map(len, kept))
+    return Evaluation(k, _loss(rows, level_tables, node, kept, loss, class_column), n_sup, classes)
+
+
+def curve(
+    rows: Sequence[tuple[Leaf, ...]],
+    level_tables: Sequence[Mapping[Any, Sequence[Any]]],
+    node: Node,
+    eta: int,
+    loss: str = "glm",
+    class_column: Sequence[Hashable] | None = None,
+    person: Sequence[Hashable] | None = None,
+) -> list[Point]:
+    """The node at every single k: the rows of all classes below k are left out, as long as they are at most eta."""
+    members = _members(rows, level_tables, node).values()
+    points = []
+    for k in range(1, len(rows) + 1):
+        kept = [index for index in members if _size(index, person).persons >= k]
+        if len(rows) - sum(map(len, kept)) <= eta:
+            points.append(Point(node, k, _loss(rows, level_tables, node, kept, loss, class_column)))
+    return points
+
+
+def _members(
+    rows: Sequence[tuple[Leaf, ...]], level_tables: Sequence[Mapping[Any, Sequence[Any]]], node: Node
+) -> dict[tuple[Any, ...], list[int]]:
+    """The rows of each class, by generalized tuple."""
+    members: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for index, row in enumerate(rows):
+        members[tuple(t[v][at] for t, v, at in zip(level_tables, row, node, strict=True))].append(index)
+    return members
+
+
+def _size(index: Sequence[int], person: Sequence[Hashable] | None) -> ClassSize:
+    return ClassSize(len(index), len({person[i] for i in index}) if person is not None else len(index))
+
+
+def _loss(
+    rows: Sequence[tuple[Leaf, ...]],
+    level_tables: Sequence[Mapping[Any, Sequence[Any]]],
+    node: Node,
+    kept: Sequence[Sequence[int]],
+    loss: str,
+    class_column: Sequence[Hashable] | None,
+) -> Fraction:
+    """What is lost when the classes `kept` are published on the node and all other rows are suppressed."""
+    total = len(rows)
+    n_sup = total - sum(map(len, kept))
     if loss == "glm":
         values = [Counter(rows[i][at] for index in kept for i in index) for at in range(len(node))]
         cells = sum(
@@ -124,15 +165,13 @@ def evaluate_node(
             for table, level, counts in zip(level_tables, node, values, strict=True)
             for leaf, n in counts.items()
         )
-        result = (Fraction(cells) + n_sup * len(node)) / (total * len(node))
-    elif loss == "dm":
-        result = Fraction(sum(len(index) ** 2 for index in kept) + total * n_sup)
-    elif loss == "cm" and class_column is not None:
+        return (Fraction(cells) + n_sup * len(node)) / (total * len(node))
+    if loss == "dm":
+        return Fraction(sum(len(index) ** 2 for index in kept) + total * n_sup)
+    if loss == "cm" and class_column is not None:
         minority = sum(len(index) - max(Counter(class_column[i] for i in index).values()) for index in kept)
-        result = Fraction(n_sup + minority, total)
-    else:
-        raise ValueError("loss must be glm, dm, or cm with a class column")
-    return Evaluation(k, result, n_sup, classes)
+        return Fraction(n_sup + minority, total)
+    raise ValueError("loss must be glm, dm, or cm with a class column")
 
 
 def lattice_nodes(heights: Sequence[int]) -> list[Node]:

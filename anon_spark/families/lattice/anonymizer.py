@@ -112,7 +112,7 @@ class LatticeAnonymizer:
         seconds = perf_counter() - started
         # 4. one of its points
         chosen = choose(self._choice(), front, scores, self.k)
-        losses = general.per_attribute(scores.stats[chosen.node])
+        losses = general.per_attribute(scores.stats_of(chosen))
         return LatticeRecoding(
             hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
             chosen=chosen,

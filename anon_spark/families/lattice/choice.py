@@ -57,13 +57,13 @@ def _node(node: Node, scores: Scores, required_k: int) -> Point:
         raise ConfigurationError(
             f"choose.node has a level outside the lattice, whose heights are {list(scores.lattice.heights)}."
         )
-    (point,) = scores.evaluate([node])
-    if point.k < required_k:
+    (largest,) = scores.evaluate([node])
+    if largest.k < required_k:
         raise GuaranteeUnreachable(
-            f"choose.node reaches k = {point.k}, privacy.k asks for {required_k}. Choose a more general node.",
-            k=point.k,
+            f"choose.node reaches k = {largest.k}, privacy.k asks for {required_k}. Choose a more general node.",
+            k=largest.k,
         )
-    return point
+    return next(point for point in scores.curve(node) if point.k >= required_k)
 
 
 def _unreachable(k: int, front: Sequence[Point]) -> GuaranteeUnreachable:

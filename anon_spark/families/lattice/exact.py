@@ -1,9 +1,9 @@
-"""The true front from bounds, with a fraction of the nodes.
+"""The true front of pairs (node, k) from bounds, with a fraction of the nodes.
 
-k is monotone: a node has at most the k of any evaluated node above it. Its loss is at least its loss without
-suppression. GLM computes this from marginals alone; for DM and CM it is at least that of any evaluated node below. A node
-whose bounds an evaluated node already meets cannot add a point, so it is dropped. The others are evaluated in random
-batches until none is left.
+k is monotone: a node has at most the largest k of any evaluated node above it. Its loss is at least its loss without
+suppression. GLM computes this from marginals alone; for DM and CM it is at least that of any evaluated node below. To this
+comes what suppression adds at a k: at least as much as at any evaluated node above. A node whose bounds the front already
+meets cannot add a point, so it is dropped. The others are evaluated in random batches until none is left.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from anon_spark.model.front import Point, nondominated
 
 BATCH = 64
 LEAST_K = 2
+PENALTY_NODES = 100_000  # lattices up to this size keep what suppression adds, for each node and each step of k
+PENALTY_STEPS = 40
 
 
 def exact_front(scores: Scores, batch: int = BATCH) -> list[Point]:
@@ -47,20 +49,26 @@ class Bounds:
             floors = np.zeros(scores.lattice.size, dtype=np.int64)
         self._most_k = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)
         self._least_loss: NDArray[Any] = floors.reshape(shape)
+        self._penalties = Penalties(shape, floors.dtype) if scores.lattice.size <= PENALTY_NODES else None
         self._open = np.ones(shape, dtype=bool)
         self._front: list[Point] = []
 
     def learn(self, points: list[Point]) -> list[Point]:
-        """Tighten the bounds by evaluated nodes; returns the front of all nodes learnt so far."""
+        """Tighten the bounds by evaluated nodes (at their largest k); returns the front of all pairs learnt so far."""
+        pairs = list(self._front)
         for point in points:
             below = tuple(slice(0, level + 1) for level in point.node)
             np.minimum(self._most_k[below], point.k, out=self._most_k[below])
+            floor = self._scores.loss.floor(self._scores.stats[point.node])
             if self._learns_loss:
                 above = tuple(slice(level, None) for level in point.node)
-                floor = self._scores.loss.floor(self._scores.stats[point.node])
                 np.maximum(self._least_loss[above], floor, out=self._least_loss[above])
+            curve = self._scores.curve(point.node)
+            if self._penalties is not None and curve[-1].suppressed:
+                self._penalties.learn(curve, floor)
             self._open[point.node] = False
-        self._front = nondominated([*self._front, *points], LEAST_K)
+            pairs.extend(curve)
+        self._front = nondominated(pairs, LEAST_K)
         return self._front
 
     def open_nodes(self, front: list[Point]) -> NDArray[np.intp]:
@@ -76,7 +84,45 @@ class Bounds:
         rival_index = np.array([self._scores.lattice.index(point.node) for point in front])[rivals]
         tie = (rival_loss == least_loss) & ((rival_k > most_k) | (rival_index < left))
         dropped = (rivals >= 0) & ((rival_loss < least_loss) | tie)
+        if self._penalties is not None:
+            dropped |= self._penalties.beaten(front, left, most_k, least_loss)
         left = left[~dropped]
         self._open[:] = False
         self._open.reshape(-1)[left] = True
         return left
+
+
+class Penalties:
+    """What suppression adds at least to the loss of a node, for steps of k.
+
+    At one k it never rises on the way up: fewer rows are in classes below k, and each of them had lost more before. It never
+    falls with k, so at the first k of a step it holds for the whole step.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        even = np.arange(LEAST_K, LEAST_K + PENALTY_STEPS // 2)
+        wider = np.round(even[-1] * 1.3 ** np.arange(1, PENALTY_STEPS // 2 + 1)).astype(np.int64)
+        self._first = np.concatenate([even, wider])
+        self._last = np.append(self._first[1:] - 1, np.iinfo(np.int64).max)
+        self._least = np.zeros((*shape, self._first.size), dtype=dtype)
+
+    def learn(self, curve: list[Point], floor: int) -> None:
+        """From the points of an evaluated node, by ascending k; above its largest k nothing is said."""
+        at = np.searchsorted([point.k for point in curve], self._first)
+        added = [curve[place].loss - floor if place < len(curve) else 0 for place in at]
+        below = tuple(slice(0, level + 1) for level in curve[0].node)
+        np.maximum(self._least[below], np.array(added, dtype=self._least.dtype), out=self._least[below])
+
+    def beaten(
+        self, front: list[Point], nodes: NDArray[np.intp], most_k: NDArray[np.int64], least_loss: NDArray[Any]
+    ) -> NDArray[np.bool_]:
+        """Whether the front loses less than the node can, at every k that the node can have."""
+        least = self._least.reshape(-1, self._first.size)
+        by_k = np.array([-point.k for point in front])
+        losses = np.array([point.loss for point in front], dtype=least_loss.dtype)
+        beaten = np.ones(nodes.size, dtype=bool)
+        for step, (first, last) in enumerate(zip(self._first, self._last, strict=True)):
+            rivals = np.searchsorted(by_k, -np.minimum(most_k, last), side="right") - 1
+            lower = (rivals >= 0) & (losses[rivals] < least_loss + least[nodes, step])
+            beaten &= lower | (most_k < first)
+        return beaten

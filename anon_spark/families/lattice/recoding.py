@@ -93,7 +93,7 @@ class LatticeRecoding(Recoding):
     def front(self) -> pd.DataFrame:
         """The whole front by decreasing k: node, k, loss, suppressed_rows, classes, chosen."""
         shown = [(point, vars(self._shown(point))) for point in self.points]
-        rows = [{**facts, "node": list(point.node), "chosen": point.node == self.node} for point, facts in shown]
+        rows = [{**facts, "node": list(point.node), "chosen": point == self.chosen} for point, facts in shown]
         return pd.DataFrame(rows, columns=["node", "k", "loss", "suppressed_rows", "classes", "chosen"])
 
     def transform(self, df: DataFrame) -> DataFrame:

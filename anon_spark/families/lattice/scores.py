@@ -19,7 +19,10 @@ class Counting(Protocol):
 
 
 class Scores:
-    """k and loss of nodes, by batches, remembered."""
+    """k and loss of nodes, by batches, remembered.
+
+    A node has a point for each k at which fewer rows are suppressed. `points` has the one of the largest k, as in the paper.
+    """
 
     def __init__(self, lattice: Lattice, counting: Counting, loss: Loss, progress: Progress | None = None) -> None:
         self.lattice = lattice
@@ -42,11 +45,20 @@ class Scores:
             self.batches += 1
             for stats in self._counting.evaluate(missing):
                 self.stats[stats.node] = stats
-                self.points[stats.node] = Point(
-                    stats.node, stats.k, self.loss.numerator(stats), stats.suppressed, stats.classes
-                )
+                self.points[stats.node] = self._point(stats)
             self.tell(self.evaluated, self.lattice.size)
         return [self.points[node] for node in wanted]
+
+    def curve(self, node: Node) -> list[Point]:
+        """The points of an evaluated node, by ascending k and loss."""
+        return [self._point(stats) for stats in self.stats[node].curve]
+
+    def stats_of(self, point: Point) -> NodeStats:
+        """The counts behind a point."""
+        return next(stats for stats in self.stats[point.node].curve if stats.k == point.k)
+
+    def _point(self, stats: NodeStats) -> Point:
+        return Point(stats.node, stats.k, self.loss.numerator(stats), stats.suppressed, stats.classes)
 
     def tell(self, done: int, total: int, what: str = "nodes") -> None:
         if self._progress is not None:

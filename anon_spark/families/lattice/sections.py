@@ -43,11 +43,11 @@ def lattice_sections(facts: LatticeFacts) -> list[Section]:
 
 def _front_items(facts: LatticeFacts) -> list[Item]:
     points = list(facts.front)
-    listed = any(point.node == facts.chosen.node for point in points)
+    listed = any(point == facts.chosen for point in points)
     if not listed:  # a node named by the user may lie off the front
         points.append(facts.chosen)
     points.sort(key=lambda point: (-point.k, point.loss, point.node))
-    at = next(i for i, point in enumerate(points) if point.node == facts.chosen.node)
+    at = next(i for i, point in enumerate(points) if point == facts.chosen)
     picked = _picked(len(points), at)
     rows = [_front_row(points[i], i == at, facts.required_k) for i in picked]
     note = f"Levels in the order {', '.join(attribute.name for attribute in facts.attributes)}. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -28,7 +29,7 @@ class Counting(Protocol):
     """Evaluates batches of nodes of one table at one suppression budget."""
 
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
-        """Statistics of the nodes, in their order."""
+        """Statistics of the nodes, in their order, each with those at smaller k."""
 
     def large_classes(self, node: Node, k: int) -> DataFrame:
         """Codes, on the node's levels, of the classes with at least k persons (or rows)."""
@@ -103,17 +104,21 @@ class ArrayCounting:
                 for share in batch.column(0).to_numpy():
                     members = shares[int(share)]
                     stats = evaluate_nodes(table, ladder, [nodes[index] for index in members], budget)
-                    columns = [pa.array(members, pa.int64()), *(pa.array(column) for column in stats.T)]
+                    place, *counts = stats.T
+                    columns = [pa.array(np.array(members)[place]), *map(pa.array, counts)]
                     yield pa.RecordBatch.from_arrays(columns, names=names)
 
         names = [NODE, *STATS, *(f"w{position}" for position in range(len(self._table.base)))]
         schema = ", ".join(f"{name} bigint" for name in names)
         table = self._spark.range(0, tasks, 1, tasks).mapInArrow(evaluate, schema).toArrow()
         rows = np.array([table.column(index).to_numpy() for index in range(len(names))]).T
-        return np.asarray(rows[np.argsort(rows[:, 0]), 1:], dtype=np.int64)
+        return np.asarray(rows[np.lexsort((rows[:, 1], rows[:, 0]))], dtype=np.int64)
 
 
 def to_stats(nodes: Sequence[Node], rows: Ints) -> list[NodeStats]:
-    """The kernel's rows as NodeStats."""
-    fixed = len(STATS)
-    return [NodeStats.of(node, row[:fixed], row[fixed:]) for node, row in zip(nodes, rows.tolist(), strict=True)]
+    """The kernel's rows, of each node by ascending k, as one NodeStats per node."""
+    fixed = 1 + len(STATS)
+    curves: list[list[NodeStats]] = [[] for _ in nodes]
+    for row in rows.tolist():
+        curves[row[0]].append(NodeStats.of(nodes[row[0]], row[1:fixed], row[fixed:]))
+    return [replace(stats, lower=tuple(lower)) for *lower, stats in curves]

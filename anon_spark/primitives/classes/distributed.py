@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, ROWS, SET, TUPLES
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, group
+from anon_spark.kernels.tuples import Ladder, TupleTable, group
 from anon_spark.model.lattice import Node, below_or_equal
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.primitives.classes.arrays import load_table, travel_bytes
@@ -110,24 +110,15 @@ class DistributedCounting:
         by_size = classes.groupBy(NODE, PERSONS).agg(F.sum(ROWS).alias(ROWS))
         covered = by_size.withColumn("covered", F.sum(ROWS).over(up_to)).where(F.col("covered") > self._budget)
         k = covered.groupBy(NODE).agg(F.min(PERSONS).alias("k"))
-        # 2. retained and suppressed rows at that k
-        judged = classes.join(F.broadcast(k), NODE)
-        gone, stays = size < F.col("k"), size >= F.col("k")
+        # 2. sums of the classes of each size below that k, and of all larger ones together
+        judged = classes.join(F.broadcast(k), NODE).withColumn("size", F.least(size, "k"))
         square = F.col(ROWS) * F.col(ROWS)
-        totals = judged.groupBy(NODE).agg(
-            F.first("k").alias("k"),
-            _sum_if(gone, F.col(ROWS)).alias("suppressed"),
-            _sum_if(stays, F.lit(1)).alias("classes"),
-            _sum_if(stays, square).alias("squares"),
-            F.sum(square).alias("all_squares"),
-            _sum_if(stays, F.col("majority")).alias("majority"),
-            F.sum("majority").alias("all_majority"),
-            *(_sum_if(gone, F.col(f"w{a}")).alias(f"w{a}") for a in range(len(self._codes))),
-        )
         weights = [f"w{a}" for a in range(len(self._codes))]
-        table = totals.select(NODE, *STATS, *weights).toArrow()  # one row per node of the batch
-        rows = np.array([table.column(index).to_numpy() for index in range(table.num_columns)]).T
-        return to_stats(nodes, np.asarray(rows[np.argsort(rows[:, 0]), 1:], dtype=np.int64))
+        sums = [F.sum(ROWS), F.count(F.lit(1)), F.sum(square), F.sum("majority"), *(F.sum(name) for name in weights)]
+        totals = judged.groupBy(NODE, "size").agg(*sums)
+        table = totals.orderBy(NODE, "size").toArrow()  # per node of the batch one row for each k that the budget allows
+        rows = np.array([table.column(index).to_numpy() for index in range(table.num_columns)]).T.astype(np.int64)
+        return to_stats(nodes, np.concatenate([_curve(rows[rows[:, 0] == node]) for node in range(len(nodes))]))
 
     def _classes(self, anchor: Anchor, nodes: Sequence[Node]) -> DataFrame:
         """Rows, persons, majority and loss weights of every class of every node."""
@@ -234,8 +225,14 @@ def _sums(names: Sequence[str]) -> list[Column]:
     return [F.sum(name).alias(name) for name in names]
 
 
-def _sum_if(condition: Column, value: Column) -> Column:
-    return F.sum(F.when(condition, value).otherwise(F.lit(0)))
+def _curve(by_size: Ints) -> Ints:
+    """The kernel's rows of one node from sums by size, ascending: node, size, rows, classes, squares, majority, weights."""
+    node, size, sums = by_size[:, 0], by_size[:, 1], by_size[:, 2:]
+    below = np.cumsum(sums, axis=0) - sums  # of the classes that are suppressed at this size
+    rows, classes, squares, majority = below[:, :4].T
+    total = sums.sum(axis=0)
+    kept = [rows, total[1] - classes, total[2] - squares, np.full_like(rows, total[2])]
+    return np.column_stack([node, size, *kept, total[3] - majority, np.full_like(rows, total[3]), below[:, 4:]])
 
 
 def _schema(ints: Sequence[str], longs: Sequence[str], texts: Sequence[str] = ()) -> str:

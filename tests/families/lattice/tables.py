@@ -22,7 +22,8 @@ from anon_spark.metrics.loss import Loss
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Lattice, Node
 from anon_spark.model.node_stats import NodeStats
-from tests.oracle.lattice_oracle import Evaluation, evaluate_node, level_table
+from anon_spark.primitives.classes.counting import to_stats
+from tests.oracle.lattice_oracle import Evaluation, Point, curve, evaluate_node, level_table
 
 Row = tuple[str | None, ...]
 LOSSES = ("glm", "dm", "cm")
@@ -48,6 +49,16 @@ class Case:
         nodes = [tuple(row) for row in self.lattice.nodes().tolist()]
         return {n: evaluate_node(self.rows, tables, n, self.eta, loss, self.classes, self.persons) for n in nodes}
 
+    def oracle_pairs(self, loss: str) -> list[Point]:
+        """Every node at every k that the budget allows, by brute force."""
+        tables = [level_table(hierarchy) for hierarchy in self.hierarchies]
+        nodes = [tuple(row) for row in self.lattice.nodes().tolist()]
+        return [
+            point
+            for node in nodes
+            for point in curve(self.rows, tables, node, self.eta, loss, self.classes, self.persons)
+        ]
+
     def scores(self, loss: str) -> Scores:
         return scores_of(self.rows, self.hierarchies, self.eta, loss, self.classes, self.persons)
 
@@ -59,8 +70,7 @@ class KernelCounting:
         self.table, self.ladder, self.budget = table, ladder, budget
 
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
-        found = evaluate_nodes(self.table, self.ladder, nodes, self.budget).tolist()
-        return [NodeStats.of(node, row[:7], row[7:]) for node, row in zip(nodes, found, strict=True)]
+        return to_stats(nodes, evaluate_nodes(self.table, self.ladder, nodes, self.budget))
 
 
 def ladder(hierarchies: Sequence[Hierarchy]) -> Ladder:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from anon_spark.families.lattice.choice import Choice, choose
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Depth, Poka
@@ -26,7 +27,8 @@ from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.samples.census import QUASI_IDENTIFIERS, census, census_hierarchies
 from tests.families.lattice.tables import Row, loss_value, scores_of
-from tests.oracle.lattice_numpy import read_adult
+from tests.oracle.lattice_numpy import least_losses, read_adult
+from tests.oracle.lattice_oracle import level_table
 
 pytestmark = pytest.mark.compiles
 
@@ -143,8 +145,13 @@ def pairs(points: Sequence[Point]) -> set[tuple[int, int]]:
     return {(point.k, point.loss) for point in points}
 
 
+def paper_front(scores: Scores) -> list[Point]:
+    """The front of the paper: each node at its largest k alone."""
+    return nondominated(scores.evaluate([tuple(row) for row in scores.lattice.nodes().tolist()]))
+
+
 def evaluated_and_hits(table: Counted, loss: str, depths: Sequence[Depth], refine: bool) -> list[tuple[int, int]]:
-    truth = pairs(exhaustive_front(table.search(loss)))
+    truth = pairs(paper_front(table.search(loss)))
     found = []
     for depth in depths:
         scores = table.search(loss)
@@ -181,20 +188,33 @@ class TestAdult:
 
     @pytest.mark.parametrize(("loss", "nodes", "points"), [("glm", 17920, 41), ("dm", 17920, 32), ("cm", 8960, 8)])
     def test_fronts(self, loss: str, nodes: int, points: int, request: pytest.FixtureRequest) -> None:
-        """Exhaustive has all points; exact has the same, representatives included, with a tenth of the nodes."""
+        """The paper's front, and that of pairs: exact has all of it, representatives included, with a tenth of the nodes."""
         table = self.of(loss, request)
-        every, some = table.search(loss), table.search(loss)
-        front = exhaustive_front(every)
-        assert (every.evaluated, len(front)) == (nodes, points)
-        assert exact_front(some) == front
+        paper, every, some = (table.search(loss) for _ in range(3))
+        assert (len(paper_front(paper)), paper.evaluated) == (points, nodes)
+        assert exact_front(some) == exhaustive_front(every)
         if loss == "glm":
             assert some.evaluated <= nodes // 10
             assert some.batches <= 40
         assert some.evaluated <= nodes // 3
 
+    def test_the_release_of_every_k_loses_what_brute_force_finds(self, adult_rows: list[tuple[str, ...]]) -> None:
+        budgets, ks = [len(adult_rows) * percent // 100 for percent in (0, 1, 5)], range(2, 101)
+        trees = list(census_hierarchies().values())
+        truth = least_losses(adult_rows, [level_table(tree) for tree in trees], budgets, ks)
+        for budget in budgets:
+            scores = scores_of(adult_rows, trees, budget, "glm")
+            front = exact_front(scores)
+            chosen = {k: choose(Choice(k=k), front, scores, k) for k in ks}
+            assert {k: loss_value(scores, point.loss) for k, point in chosen.items()} == {
+                k: truth[budget, k] for k in ks
+            }
+            assert all(point.suppressed <= budget for point in chosen.values())
+            assert scores.evaluated <= scores.lattice.size // 9
+
     def test_first_and_last_points(self, adult_8: Counted) -> None:
         scores = adult_8.search("glm")
-        front = shown(scores, exact_front(scores))
+        front = shown(scores, paper_front(scores))
         assert front[:3] == [
             ((6, 3, 3, 3, 1, 1, 4, 1), 30162, 1.0),
             ((6, 3, 3, 2, 1, 1, 4, 1), 14456, 0.927515),
@@ -224,6 +244,7 @@ class TestAdult:
             (eight, "glm", 10, (1070, 10)), (eight, "dm", 11, (1044, 11)), (seven, "cm", 5, (512, 4)),
         ]:  # fmt: skip
             front = exhaustive_front(table.search(loss))
+            assert front == paper_front(table.search(loss))  # nothing is suppressed at any k
             assert len(front) == points
             assert exact_front(table.search(loss)) == front
             assert evaluated_and_hits(table, loss, [3], True) == [expected]
@@ -261,9 +282,9 @@ def census_7(census_rows: list[tuple[str, ...]]) -> Counted:
 def test_census(loss: str, request: pytest.FixtureRequest) -> None:
     table: Counted = request.getfixturevalue("census_7" if loss == "cm" else "census_8")
     points, digest, expected = CENSUS[loss]
+    assert exact_front(table.search(loss)) == exhaustive_front(table.search(loss))
     scores = table.search(loss)
-    front = exact_front(scores)
-    assert front == exhaustive_front(table.search(loss))
+    front = paper_front(scores)
     exact = [(point.node, point.k, str(loss_value(scores, point.loss))) for point in front]
     assert (len(front), sha256(repr(exact).encode()).hexdigest()[:16]) == (points, digest)
     assert evaluated_and_hits(table, loss, [1, 2, 3], True) == expected
@@ -273,5 +294,8 @@ def test_ends_of_the_census_front(census_8: Counted) -> None:
     scores = census_8.scores("glm")  # counted afresh, batch by batch
     front = shown(scores, exact_front(scores))
     assert front[0] == ((6, 3, 3, 3, 1, 1, 4, 1), 4000, 1.0)
-    assert front[-2:] == [((6, 2, 3, 2, 0, 0, 3, 0), 3, 0.400443), ((6, 1, 3, 1, 0, 0, 3, 0), 2, 0.343318)]
+    ends = shown(scores, paper_front(census_8.search("glm")))[-2:]
+    assert ends == [((6, 2, 3, 2, 0, 0, 3, 0), 3, 0.400443), ((6, 1, 3, 1, 0, 0, 3, 0), 2, 0.343318)]
+    assert front[-1] == ends[-1]
+    assert front[-2][2] <= ends[-2][2]
     assert scores.evaluated <= 17920 // 10

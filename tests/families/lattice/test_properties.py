@@ -40,9 +40,22 @@ def test_every_node_counts_as_by_brute_force(case: Case, loss: str) -> None:
 
 
 @settings(max_examples=40)
+@given(cases(), st.sampled_from(LOSSES))
+def test_a_node_has_a_point_for_every_k(case: Case, loss: str) -> None:
+    """Between two points of a node nothing changes: the next one above k is the node at k."""
+    scores = case.scores(loss)
+    scores.evaluate([tuple(row) for row in case.lattice.nodes().tolist()])
+    for truth in case.oracle_pairs(loss):
+        found = next(point for point in scores.curve(truth.node) if point.k >= truth.k)
+        assert loss_value(scores, found.loss) == truth.loss
+        assert scores.stats_of(found).suppressed == found.suppressed <= case.eta
+    assert all(scores.curve(point.node)[-1] == point for point in scores.points.values())
+
+
+@settings(max_examples=40)
 @given(cases())
 def test_sums_before_suppression_bound_every_loss_above(case: Case) -> None:
-    """What `exact` relies on: k never falls and the loss without suppression never falls on the way up."""
+    """What `exact` relies on: on the way up k and the loss without suppression never fall, what suppression adds never rises."""
     for loss in LOSSES:
         scores = case.scores(loss)
         points = scores.evaluate([tuple(row) for row in case.lattice.nodes().tolist()])
@@ -52,6 +65,9 @@ def test_sums_before_suppression_bound_every_loss_above(case: Case) -> None:
             for above in case.lattice.generalizations(point.node):
                 assert scores.points[above].k >= point.k
                 assert floors[above] >= floors[point.node]
+                for here in scores.curve(point.node):
+                    there = next(found for found in scores.curve(above) if found.k >= here.k)
+                    assert there.loss - floors[above] <= here.loss - floors[point.node]
         known = scores.loss.floors(case.lattice.nodes())
         if known is not None:  # GLM knows them from marginals
             assert known.tolist() == list(floors.values())
@@ -60,14 +76,12 @@ def test_sums_before_suppression_bound_every_loss_above(case: Case) -> None:
 @settings(max_examples=60)
 @given(cases(), st.sampled_from(LOSSES), st.sampled_from([1, 3, 64]))
 def test_exact_front_is_the_exhaustive_front_is_the_true_front(case: Case, loss: str, batch: int) -> None:
-    """Points and representatives, whatever the batches."""
-    values = {node: (found.k, found.loss) for node, found in case.oracle(loss).items()}
-    truth = oracle.exhaustive_front(case.lattice.heights, values.__getitem__)
+    """Pairs of node and k, with their representatives, whatever the batches."""
+    truth = oracle.nondominated(case.oracle_pairs(loss))
     every, some = case.scores(loss), case.scores(loss)
     assert shown(every, exhaustive_front(every)) == truth
     assert shown(some, exact_front(some, batch)) == truth
     assert every.evaluated == case.lattice.size >= some.evaluated
-    assert truth == oracle.nondominated(oracle.Point(node, *value) for node, value in values.items())
 
 
 @settings(max_examples=60)
