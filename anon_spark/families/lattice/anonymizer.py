@@ -36,6 +36,8 @@ from anon_spark.primitives.classes.counting import marginals
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 
+GUIDED_TUPLES = 10_000  # from about here a node costs more than choosing it with care
+
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeAnonymizer:
@@ -108,7 +110,7 @@ class LatticeAnonymizer:
         scores = Scores(lattice, counts, self._loss(general), self.progress)
         # 3. the front
         started = perf_counter()
-        front = self._front(scores)
+        front = self._front(scores, frequencies.tuples)
         seconds = perf_counter() - started
         # 4. one of its points
         chosen = choose(self._choice(), front, scores, self.k)
@@ -146,11 +148,11 @@ class LatticeAnonymizer:
             fitted=Fitted(frequencies, counts, workspace) if keep_counts else None,
         )
 
-    def _front(self, scores: Scores) -> list[Point]:
+    def _front(self, scores: Scores, tuples: int) -> list[Point]:
         if self.search == "exhaustive":
             return exhaustive_front(scores)
         if self.search == "exact":
-            return exact_front(scores)
+            return exact_front(scores, guided=tuples >= GUIDED_TUPLES)
         depth = self.depth if self.depth is not None else scores.lattice.average_height
         return nondominated(Poka(scores, depth, self.refine).visit())
 

@@ -3,7 +3,8 @@
 k is monotone: a node has at most the largest k of any evaluated node above it. Its loss is at least its loss without
 suppression. GLM computes this from marginals alone; for DM and CM it is at least that of any evaluated node below. To this
 comes what suppression adds at a k: at least as much as at any evaluated node above. A node whose bounds the front already
-meets cannot add a point, so it is dropped. The others are evaluated in random batches until none is left.
+meets cannot add a point, so it is dropped. The others are evaluated in batches until none is left. Batches are random, or
+guided by a guess of k where a node is dear.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.families.lattice.guide import Guide
 from anon_spark.families.lattice.scores import Scores
 from anon_spark.model.front import Point, nondominated
 
@@ -22,16 +24,22 @@ PENALTY_NODES = 100_000  # lattices up to this size keep what suppression adds, 
 PENALTY_STEPS = 40
 
 
-def exact_front(scores: Scores, batch: int = BATCH) -> list[Point]:
-    """The same front as the exhaustive search, representatives included, whatever the random batches are.
+def exact_front(scores: Scores, batch: int = BATCH, guided: bool = False) -> list[Point]:
+    """The same front as the exhaustive search, representatives included, whatever the batches are.
 
-    Cost: bounds are arrays of lattice size on the driver; one evaluation per batch.
+    Cost: bounds are arrays of lattice size on the driver; one evaluation per batch. `guided` needs a third fewer nodes with GLM
+    and chooses a batch in some hundredths of a second; it has no effect on losses whose floors are not known beforehand, where
+    it would need more.
     """
     bounds = Bounds(scores)
     draw = np.random.default_rng(0)  # decides only how many nodes are evaluated, never the result
+    guide = Guide(scores, draw) if guided and bounds.knows_floors else None
     front = bounds.learn(scores.evaluate([scores.lattice.top, scores.lattice.bottom]))
     while (left := bounds.open_nodes(front)).size:
-        picked = draw.choice(left, size=min(batch, left.size), replace=False)
+        if guide is None or scores.batches == 1 or left.size <= batch:
+            picked = draw.choice(left, size=min(batch, left.size), replace=False)
+        else:
+            picked = guide.batch(batch, left, *bounds.of(left), front)
         front = bounds.learn(scores.evaluate(scores.lattice.node(int(index)) for index in picked))
         scores.tell(scores.lattice.size - left.size, scores.lattice.size, "nodes settled")
     return front
@@ -44,7 +52,7 @@ class Bounds:
         self._scores = scores
         shape = scores.lattice.shape
         floors = scores.loss.floors(scores.lattice.nodes())
-        self._learns_loss = floors is None
+        self.knows_floors = floors is not None
         if floors is None:
             floors = np.zeros(scores.lattice.size, dtype=np.int64)
         self._most_k = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)
@@ -60,7 +68,7 @@ class Bounds:
             below = tuple(slice(0, level + 1) for level in point.node)
             np.minimum(self._most_k[below], point.k, out=self._most_k[below])
             floor = self._scores.loss.floor(self._scores.stats[point.node])
-            if self._learns_loss:
+            if not self.knows_floors:
                 above = tuple(slice(level, None) for level in point.node)
                 np.maximum(self._least_loss[above], floor, out=self._least_loss[above])
             curve = self._scores.curve(point.node)
@@ -71,12 +79,15 @@ class Bounds:
         self._front = nondominated(pairs, LEAST_K)
         return self._front
 
+    def of(self, nodes: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The largest k and the least loss that the nodes can have."""
+        return self._most_k.reshape(-1)[nodes], self._least_loss.reshape(-1)[nodes]
+
     def open_nodes(self, front: list[Point]) -> NDArray[np.intp]:
         """Indices of the nodes that could still add a point, or represent one with a smaller vector."""
         left: NDArray[np.intp] = np.flatnonzero(self._open)
-        most_k = self._most_k.reshape(-1)[left]
-        left, most_k = left[most_k >= LEAST_K], most_k[most_k >= LEAST_K]
-        least_loss = self._least_loss.reshape(-1)[left]
+        left = left[self._most_k.reshape(-1)[left] >= LEAST_K]
+        most_k, least_loss = self.of(left)
         # the front falls in k and in loss: the last point of at least most_k loses least among those
         rivals = np.searchsorted([-point.k for point in front], -most_k, side="right") - 1
         rival_k = np.array([point.k for point in front], dtype=np.int64)[rivals]

@@ -74,13 +74,13 @@ def test_sums_before_suppression_bound_every_loss_above(case: Case) -> None:
 
 
 @settings(max_examples=60)
-@given(cases(), st.sampled_from(LOSSES), st.sampled_from([1, 3, 64]))
-def test_exact_front_is_the_exhaustive_front_is_the_true_front(case: Case, loss: str, batch: int) -> None:
+@given(cases(), st.sampled_from(LOSSES), st.sampled_from([1, 3, 64]), st.booleans())
+def test_exact_front_is_the_exhaustive_front_is_the_true_front(case: Case, loss: str, batch: int, guided: bool) -> None:
     """Pairs of node and k, with their representatives, whatever the batches."""
     truth = oracle.nondominated(case.oracle_pairs(loss))
     every, some = case.scores(loss), case.scores(loss)
     assert shown(every, exhaustive_front(every)) == truth
-    assert shown(some, exact_front(some, batch)) == truth
+    assert shown(some, exact_front(some, batch, guided)) == truth
     assert every.evaluated == case.lattice.size >= some.evaluated
 
 
@@ -126,6 +126,6 @@ def test_losses_beyond_64_bits_are_compared_exactly() -> None:
     floors = scores.loss.floors(scores.lattice.nodes())
     assert floors is not None
     assert floors.dtype == object
-    assert exact_front(scores) == exhaustive_front(every)
+    assert exact_front(scores) == exact_front(scores_of(rows, trees, 2, "glm"), guided=True) == exhaustive_front(every)
     assert scores.evaluated < every.evaluated
     assert all(Fraction(point.loss, scores.loss.denominator) <= 1 for point in every.points.values())
