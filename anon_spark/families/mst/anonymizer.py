@@ -15,7 +15,7 @@ from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.mst.assignment import assign, counted_value, sensitive_values
 from anon_spark.families.mst.facts import PartitionStatistics
 from anon_spark.families.mst.job import MstJob, MstPrivacySpec, MstSpec
-from anon_spark.families.mst.partition import Merge, Settings
+from anon_spark.families.mst.partition import BLOCK_TUPLES, Merge, Settings
 from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable, refuse_ambiguous
@@ -27,7 +27,9 @@ from anon_spark.primitives.encoding import with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, fitted
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
-SWEEPS = {"normal": 4, "deep": 10}  # how often every neighbourhood is partitioned anew
+SWEEPS = {"normal": 6, "deep": 10}  # over the classes; in each, neighbourhoods are partitioned anew
+BLOCK_CLASSES = 160  # a block has room for at least so many classes of k different tuples
+VISITS = {"normal": 2, "deep": 100}  # neighbourhoods of one sweep that a class is in, before it has none of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +92,10 @@ class MstAnonymizer:
         # 2. tree, split, merge, refinement
         self._tell(1, "tree, cut, merging, refinement")
         sweeps = 0 if self.refine == "none" else SWEEPS[self.effort]
-        settings = Settings(self.k, self.l, self.merge, self.zero_edges, sweeps)
+        block_tuples = max(BLOCK_TUPLES, BLOCK_CLASSES * self.k)
+        settings = Settings(
+            self.k, self.l, self.merge, self.zero_edges, sweeps, VISITS[self.effort], block_tuples=block_tuples
+        )
         counted = perf_counter()
         assignment = assign(frequencies, settings, workspace, self._values(df, frequencies), self.progress)
         self._tell(2, "tree, cut, merging, refinement")

@@ -70,6 +70,7 @@ def assign(
         settings.l,
         len(held),
         settings.sweeps,
+        settings.visits,
         settings.block_tuples,
         settings.divided_max,
     )

@@ -23,7 +23,7 @@ from anon_spark.primitives.classes.arrays import ladder_of
 LOCAL_MAX = 8_000_000
 MERGE_EXACT_MAX = 10_000
 MERGE_LOCAL_MAX = 500_000
-BLOCK_TUPLES = 8_000
+BLOCK_TUPLES = 4_000
 
 Merge = Literal["auto", "greedy", "rounds"]
 
@@ -41,6 +41,7 @@ class Settings:
     merge: Merge = "rounds"
     zero_edges: Literal["include", "exclude"] = "include"
     sweeps: int = 0  # of the refinement
+    visits: int = 2  # of a class in one sweep
     local_max: int = LOCAL_MAX
     merge_exact_max: int = MERGE_EXACT_MAX
     merge_local_max: int = MERGE_LOCAL_MAX

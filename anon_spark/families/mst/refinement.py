@@ -26,6 +26,7 @@ from anon_spark.primitives.classes.arrays import ladder_of
 
 BLOCK = PREFIX + "block"
 MOST_TASKS = 10_000
+BLOCKS_PER_TASK = 4  # a block takes tenths of a second, about as much as starting a task
 TUPLES = PREFIX + "tuples"
 CELL = PREFIX + "cell_"  # + position: a leaf that stands for all below the same value some levels up
 LEAST_BLOCK = 24  # tuples that a block may have at least, in multiples of k
@@ -40,6 +41,7 @@ class Refining(NamedTuple):
     l: int | None  # noqa: E741 - the literature's name
     sensitive: int
     sweeps: int  # 0: classes are only made diverse
+    visits: int
     block_tuples: int
     divided_max: int
 
@@ -93,7 +95,9 @@ def refined_levels(refining: Refining, leaf: Codes, level: Codes, rows: Ints, va
     tuples = Tuples(np.ascontiguousarray(leaf[order]), rows[order], np.ascontiguousarray(values[order]))
     distinct, before = np.unique(nodes_of(levels, leaf, level)[order], axis=0, return_inverse=True)
     class_before: Codes = before.reshape(-1).astype(np.int32)
-    class_of = refined(levels, weights, tuples, class_before, len(distinct), refining.k, refining.sweeps)
+    class_of = refined(
+        levels, weights, tuples, class_before, len(distinct), refining.k, refining.sweeps, refining.visits
+    )
     numbers, number = np.unique(class_of, return_inverse=True)
     classes = classes_from(levels, weights, tuples, number.astype(np.int32), numbers.size, numbers.size)
     if not all(is_class(tuples, classes, number, refining.k) for number in range(numbers.size)):
@@ -106,7 +110,7 @@ def refined_levels(refining: Refining, leaf: Codes, level: Codes, rows: Ints, va
 def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataFrame:
     """Leaves, levels and ROWS of the tuples of a frame that also has BLOCK (and VALUES), refined.
 
-    Cost: one shuffle of the distinct tuples; one task per block.
+    Cost: one shuffle of the distinct tuples; a task refines some blocks, one after the other.
     """
     count = len(refining.hierarchies)
     leaves, levels = leaf_columns(count), level_columns(count)
@@ -119,7 +123,8 @@ def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataF
         return pa.Table.from_arrays([*arrays, pa.array(rows)], names=[*leaves, *levels, ROWS])
 
     schema = ", ".join([*(f"`{name}` int" for name in (*leaves, *levels)), f"`{ROWS}` long"])
-    return assigned.repartition(min(blocks, MOST_TASKS), BLOCK).groupBy(BLOCK).applyInArrow(step, schema)
+    tasks = min(-(-blocks // BLOCKS_PER_TASK), MOST_TASKS)
+    return assigned.repartition(tasks, BLOCK).groupBy(BLOCK).applyInArrow(step, schema)
 
 
 def with_blocks(assigned: DataFrame, tuples: int, refining: Refining) -> DataFrame:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from anon_spark.families.mst.kernels import spanning
-from anon_spark.families.mst.kernels.distances import common_level, generality, in_runs, levels_of
+from anon_spark.families.mst.kernels.distances import COMMON_LEAVES, common_level, generality, in_runs, levels_of
 from anon_spark.families.mst.kernels.neighbours import Classes, neighbours, plan
 from anon_spark.families.mst.kernels.spanning import walk
+from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives.classes.arrays import ladder_of
 from tests.families.mst.tables import Case, Partitioned, cases, crowd, partitioned
 from tests.oracle.mst_oracle import (
@@ -162,3 +163,19 @@ def test_neighbours_by_boxes_are_those_by_all_pairs(seed: int) -> None:
             price = sum(classes.size[one] * (together - cost[one]) for one in (query, other))
             pairs.append((price, rank.get(tuple(join), 0)))
         assert (distance, node) == min(pairs)
+
+
+@pytest.mark.parametrize("renumbered", [False, True])
+def test_the_level_on_which_two_leaves_meet_by_look_up_and_by_climbing(renumbered: bool) -> None:
+    """Attributes of many leaves have no table of pairs."""
+    wide = Hierarchy.intervals(0, COMMON_LEAVES, [10, 100])
+    levels = levels_of(ladder_of([*crowd(3).hierarchies, wide]))
+    levels = in_runs(levels).levels if renumbered else levels
+    climbing = levels._replace(pairs=np.full_like(levels.pairs, -1))
+    assert (levels.pairs >= 0).tolist() == [True] * (levels.pairs.size - 1) + [False]
+    draw = np.random.default_rng(2)
+    for attribute, leaves in enumerate(levels.leaves.tolist()):
+        for one, other in draw.integers(0, leaves, (50, 2)).tolist():
+            for lowest in (0, 1):
+                met = common_level(levels, attribute, one, other, lowest)
+                assert met == common_level(climbing, attribute, one, other, lowest)

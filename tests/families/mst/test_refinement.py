@@ -55,7 +55,7 @@ def values_of(arrays: Arrays) -> Codes:
 
 def refining(case: Case, arrays: Arrays, sweeps: int = 4, block_tuples: int = 8_000) -> Refining:
     columns = values_of(arrays).shape[1]
-    return Refining(case.hierarchies, len(case.rows), case.k, case.l, columns, sweeps, block_tuples, 10**6)
+    return Refining(case.hierarchies, len(case.rows), case.k, case.l, columns, sweeps, 2, block_tuples, 10**6)
 
 
 def check_kept(case: Case, arrays: Arrays, level: Codes) -> None:

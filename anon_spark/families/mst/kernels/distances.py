@@ -11,6 +11,7 @@ from math import lcm
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
@@ -26,6 +27,11 @@ class Levels(NamedTuple):
     offsets: Ints  # where an attribute's leaves start in tables of one entry per leaf of any attribute
     heights: Ints
     units: Ints
+    common: NDArray[np.uint8]  # common[pairs[j] + leaf · leaves[j] + other]: the level on which two leaves meet
+    pairs: Ints  # -1 for an attribute of so many leaves that their pairs are not listed
+
+
+COMMON_LEAVES = 1_000  # pairs of leaves are listed up to here: a look-up instead of a climb
 
 
 def levels_of(ladder: Ladder) -> Levels:
@@ -40,7 +46,20 @@ def levels_of(ladder: Ladder) -> Levels:
         np.cumsum(leaves) - leaves,
         heights,
         units_of(heights.tolist()),
+        *_common(ladder.codes),
     )
+
+
+def _common(tables: Sequence[Codes]) -> tuple[NDArray[np.uint8], Ints]:
+    """`common` and `pairs` of Levels, from the codes of each attribute (levels × leaves)."""
+    found, pairs = [np.zeros(0, dtype=np.uint8)], []
+    for codes in tables:
+        listed = codes.shape[1] <= COMMON_LEAVES and codes.shape[0] <= np.iinfo(np.uint8).max
+        pairs.append(sum(part.size for part in found) if listed else -1)
+        if listed:
+            apart = (row[:, None] != row for row in codes)
+            found.append(sum(apart, np.zeros((codes.shape[1],) * 2, dtype=np.uint8)).ravel())
+    return np.concatenate(found), np.array(pairs, dtype=np.int64)
 
 
 class Runs(NamedTuple):
@@ -59,13 +78,16 @@ def in_runs(levels: Levels) -> Runs:
     codes = levels.codes.copy()
     place = np.empty(int(levels.leaves.sum()), dtype=np.int32)
     leaf = np.empty_like(place)
+    tables = []
     for start, width, offset, height in zip(levels.starts, levels.leaves, levels.offsets, levels.heights, strict=True):
         table = codes[start : start + width * (height + 1)].reshape(height + 1, width)
         order = np.lexsort(table)  # the last row, the top, is the first key
         table[:] = table[:, order]
         leaf[offset : offset + width] = order
         place[offset + order] = np.arange(width)
-    return Runs(levels._replace(codes=codes), place, leaf)
+        tables.append(table)
+    common, pairs = _common(tables)
+    return Runs(levels._replace(codes=codes, common=common, pairs=pairs), place, leaf)
 
 
 def units_of(heights: Sequence[int]) -> Ints:
@@ -78,6 +100,8 @@ def units_of(heights: Sequence[int]) -> Ints:
 def common_level(levels: Levels, attribute: int, leaf: int, other: int, lowest: int) -> int:
     """The smallest level from `lowest` on, on which two leaves have the same code."""
     width = levels.leaves[attribute]
+    if levels.pairs[attribute] >= 0:
+        return max(lowest, int(levels.common[levels.pairs[attribute] + leaf * width + other]))
     at = levels.starts[attribute] + lowest * width
     level = lowest
     while levels.codes[at + leaf] != levels.codes[at + other]:

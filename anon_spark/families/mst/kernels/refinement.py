@@ -1,4 +1,4 @@
-"""Refinement of a partition: local search, then neighbourhoods of classes partitioned anew (decision M-13)."""
+"""Refinement of a partition: neighbourhoods of classes are partitioned anew, with local search in between (decision M-13)."""
 
 from __future__ import annotations
 
@@ -22,35 +22,44 @@ from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
 
 PASSES = 6
-NEIGHBOURS = 7
+NEIGHBOURS = 5
 POOL = 24  # most rows of a neighbourhood, in multiples of k
 POOL_TUPLES = 2_000  # most tuples of a neighbourhood: what it costs grows with their square
 
 
 def refined(
-    levels: Levels, weights: Ints, tuples: Tuples, class_of: Codes, count: int, k: int, sweeps: int
+    levels: Levels, weights: Ints, tuples: Tuples, class_of: Codes, count: int, k: int, sweeps: int, visits: int
 ) -> Codes:
     """The class of each tuple after the classes 0 to count - 1, of k rows each, are made diverse and then refined.
 
     Without sweeps they are only made diverse. Guarantee: every class has k rows and l values, if all tuples together have.
-    Cost: a pass compares each tuple with each class; a sweep partitions one neighbourhood per class.
+    Cost: a pass of the local search compares each tuple with each class; a sweep partitions so many neighbourhoods that each
+    class with a loss is in `visits` of them, or is the first of one.
     """
     room = max(count, min(tuples.rows.size, int(tuples.rows.sum()) // k))
     classes = classes_from(levels, weights, tuples, class_of, count, room)
     repair(levels, weights, tuples, classes, k)
-    if sweeps > 0:
-        improve(levels, weights, tuples, classes, k, PASSES)
     for sweep in range(sweeps):
-        repartition(levels, weights, tuples, classes, k, LOOSE if sweep % 2 == 0 else FILLED)
+        if sweep > 0 and sweep % 2 == 0:  # after the first two sweeps it costs less and finds more than before them
+            improve(levels, weights, tuples, classes, k, 1)
+        repartition(levels, weights, tuples, classes, k, LOOSE if sweep % 2 == 0 else FILLED, visits)
     return classes.class_of
 
 
 @compiled
-def repartition(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int, way: int) -> None:
-    """Partition the neighbourhood of every class anew, greatest loss first, where the loss falls."""
+def repartition(
+    levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int, way: int, visits: int
+) -> None:
+    """Partition neighbourhoods of classes anew, greatest loss first, where the loss falls.
+
+    A class that was in `visits` neighbourhoods already has none of its own: most of what it could gain was tried.
+    """
+    visited = np.zeros(classes.size.size, dtype=np.int64)
     for number in ascending(-(classes.size * classes.weight)):
-        if classes.size[number] * classes.weight[number] > 0:
+        if classes.size[number] * classes.weight[number] > 0 and visited[number] < visits:
             pool = neighbourhood(levels, weights, classes, number, POOL * k)
+            for member in pool:
+                visited[member] += 1
             if pool.size > 0:
                 anew(levels, weights, tuples, classes, pool, k, way)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_spark.families.mst.kernels.distances import Levels
+from anon_spark.families.mst.kernels.distances import Levels, common_level
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
 from anon_spark.families.mst.kernels.local_search import (
     MOST_ROWS,
@@ -101,52 +101,74 @@ def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
     one, other, apart = seeds_of(levels, weights, tuples)
     if one == other:
         return side
-    seeds = np.array([one, other])
-    level, weight = np.zeros((2, tuples.leaf.shape[1]), dtype=np.int32), np.zeros(2, dtype=np.int64)
-    size = tuples.rows[seeds].copy()
+    level = np.zeros((2, tuples.leaf.shape[1]), dtype=np.int32)
+    first_weight = second_weight = 0
+    first_size, second_size = tuples.rows[one], tuples.rows[other]
     side[other] = 1
     for place in ascending(-np.abs(apart)):
         if place in (one, other):
             continue
-        grown, growth = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
-        for at in range(2):
-            leaf = tuples.leaf[seeds[at]]
-            grown[at] = weight_with_tuple(levels, weights, level[at], leaf, weight[at], tuples.leaf[place], LARGE)
-            growth[at] = grown[at] - weight[at]
-        into = 0 if growth[0] < growth[1] else 1
-        if growth[0] == growth[1]:
-            into = 0 if apart[place] < 0 or (apart[place] == 0 and size[0] <= size[1]) else 1
+        first_grown = weight_beside(levels, weights, level[0], first_weight, tuples, one, place)
+        second_grown = weight_beside(levels, weights, level[1], second_weight, tuples, other, place)
+        first_growth, second_growth = first_grown - first_weight, second_grown - second_weight
+        into = 0 if first_growth < second_growth else 1
+        if first_growth == second_growth:
+            into = 0 if apart[place] < 0 or (apart[place] == 0 and first_size <= second_size) else 1
         side[place] = into
-        size[into] += tuples.rows[place]
-        weight[into] = grown[into]
-        climb(levels, level[into], tuples.leaf[seeds[into]], tuples.leaf[place])
+        if into == 0:
+            first_size += tuples.rows[place]
+            first_weight = first_grown
+            reach_out(levels, level[0], tuples, one, place)
+        else:
+            second_size += tuples.rows[place]
+            second_weight = second_grown
+            reach_out(levels, level[1], tuples, other, place)
     return side
+
+
+@compiled
+def weight_beside(
+    levels: Levels, weights: Ints, level: Codes, weight: int, tuples: Tuples, seed: int, place: int
+) -> int:
+    """The weight of a side of this weight, around one tuple, with another tuple more."""
+    for attribute in range(level.size):
+        leaf, low = tuples.leaf[seed, attribute], level[attribute]
+        up = common_level(levels, attribute, leaf, tuples.leaf[place, attribute], low)
+        if up > low:
+            at, width = levels.starts[attribute] + leaf, levels.leaves[attribute]
+            weight += weights[at + up * width] - weights[at + low * width]
+    return int(weight)
+
+
+@compiled
+def reach_out(levels: Levels, level: Codes, tuples: Tuples, seed: int, place: int) -> None:
+    """Raise the levels of a side around one tuple until it covers another."""
+    for attribute in range(level.size):
+        level[attribute] = common_level(
+            levels, attribute, tuples.leaf[seed, attribute], tuples.leaf[place, attribute], level[attribute]
+        )
 
 
 @compiled
 def seeds_of(levels: Levels, weights: Ints, tuples: Tuples) -> tuple[int, int, Ints]:
     """Two tuples far apart, the same one twice if all are equal; and how much farther each is from the first than the second."""
-    one = farthest(levels, weights, tuples, 0)
-    other = farthest(levels, weights, tuples, one)
-    one = farthest(levels, weights, tuples, other)
-    ground = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
-    apart = np.empty(tuples.rows.size, dtype=np.int64)
-    for place in range(apart.size):
-        leaf = tuples.leaf[place]
-        apart[place] = weight_with_tuple(levels, weights, ground, tuples.leaf[one], 0, leaf, LARGE)
-        apart[place] -= weight_with_tuple(levels, weights, ground, tuples.leaf[other], 0, leaf, LARGE)
-    return one, other, apart
+    one = int(distances_from(levels, weights, tuples, 0).argmax())
+    other = int(distances_from(levels, weights, tuples, one).argmax())
+    from_other = distances_from(levels, weights, tuples, other)
+    one = int(from_other.argmax())
+    return one, other, distances_from(levels, weights, tuples, one) - from_other
 
 
 @compiled
-def farthest(levels: Levels, weights: Ints, tuples: Tuples, start: int) -> int:
-    """The tuple at the greatest distance from another one: the weight of both together."""
-    best, most, ground = start, -1, np.zeros(tuples.leaf.shape[1], dtype=np.int32)
-    for place in range(tuples.rows.size):
-        distance = weight_with_tuple(levels, weights, ground, tuples.leaf[start], 0, tuples.leaf[place], LARGE)
-        if distance > most:
-            best, most = place, distance
-    return best
+def distances_from(levels: Levels, weights: Ints, tuples: Tuples, start: int) -> Ints:
+    """The distance of every tuple from one of them: the weight of both together."""
+    distances = np.zeros(tuples.rows.size, dtype=np.int64)
+    for attribute in range(tuples.leaf.shape[1]):
+        width, leaf = levels.leaves[attribute], tuples.leaf[start, attribute]
+        for place in range(distances.size):
+            up = common_level(levels, attribute, leaf, tuples.leaf[place, attribute], 0)
+            distances[place] += weights[levels.starts[attribute] + up * width + leaf]
+    return distances
 
 
 @compiled
@@ -160,7 +182,7 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
     best, least = side, loss_of_sides(levels, weights, tuples, side, k)
     level = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
     for place in range(side.size):
-        climb(levels, level, tuples.leaf[0], tuples.leaf[place])
+        reach_out(levels, level, tuples, 0, place)
     for attribute in range(level.size):
         if level[attribute] == 0:
             continue
@@ -210,7 +232,7 @@ def covered(levels: Levels, tuples: Tuples, side: Codes, which: int) -> tuple[Co
             if head == EMPTY:
                 head = place
             rows += tuples.rows[place]
-            climb(levels, level, tuples.leaf[head], tuples.leaf[place])
+            reach_out(levels, level, tuples, head, place)
     return level, tuples.leaf[head], rows
 
 
