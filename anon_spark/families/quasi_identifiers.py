@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,7 +18,7 @@ from anon_spark.model.estimate import ROUNDING, Estimate
 from anon_spark.model.facts import LookUp, LookUpFacts, LookUpRisk, SizeRange, UniqueRows
 from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy
-from anon_spark.model.lattice import lattice_of
+from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
@@ -78,10 +78,14 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
             "rows": int(counted[1]),
             **({"persons": df.select(quoted(person)).distinct().count()} if person else {}),
             "distinct_tuples": int(counted[0]),
-            "lattice_nodes": lattice_of([entry.hierarchy for entry in entries]).size,
+            "lattice_nodes": self.lattice([entry.hierarchy for entry in entries]).size,
             "rows_with_unseen_values": max((entry.unseen_rows for entry in entries), default=0),
             "null_cells": sum(entry.null_rows for entry in entries),
         }
+
+    def lattice(self, hierarchies: Sequence[Hierarchy]) -> Lattice:
+        """The lattice of the job, if it is not too large for it."""
+        return lattice_of(hierarchies)
 
     def unique_before(self, counted: Frequencies) -> float:
         """Share of source rows that are alone on their quasi-identifiers. Cost: one job over the distinct tuples."""

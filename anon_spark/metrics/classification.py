@@ -29,3 +29,6 @@ class ClassificationError:
 
     def floors(self, nodes: NDArray[np.int32]) -> None:
         return None
+
+    def floors_by_level(self) -> None:
+        return None

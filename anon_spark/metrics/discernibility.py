@@ -39,6 +39,9 @@ class Discernibility:
     def floors(self, nodes: NDArray[np.int32]) -> None:
         return None
 
+    def floors_by_level(self) -> None:
+        return None
+
 
 def discernibility(squares: int, rows: int, suppressed: int) -> int:
     """Σ|E|² of the published classes, and all rows of the input for each suppressed one."""

@@ -55,10 +55,14 @@ class GeneralLoss:
     def floors(self, nodes: NDArray[np.int32]) -> NDArray[Any]:
         dtype = np.int64 if self.denominator < INT64_SAFE else object
         total = np.zeros(len(nodes), dtype=dtype)
-        for attribute, by_level in enumerate(self.marginals):
-            scaled = np.array([self._factor(attribute) * weight for weight in by_level], dtype=dtype)
-            total += scaled[nodes[:, attribute]]
+        for attribute, terms in enumerate(self.floors_by_level()):
+            total += np.array(terms, dtype=dtype)[nodes[:, attribute]]
         return total
+
+    def floors_by_level(self) -> list[list[int]]:
+        return [
+            [self._factor(attribute) * weight for weight in by_level] for attribute, by_level in enumerate(self.marginals)
+        ]
 
     def per_attribute(self, stats: NodeStats) -> Sequence[float]:
         """Mean loss of each attribute's cells, suppressed rows included."""

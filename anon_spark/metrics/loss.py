@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,3 +28,6 @@ class Loss(Protocol):
 
     def floors(self, nodes: NDArray[np.int32]) -> NDArray[Any] | None:
         """`floor` of many nodes without counting, if the measure allows it."""
+
+    def floors_by_level(self) -> Sequence[Sequence[int]] | None:
+        """Per attribute and level, the terms whose sum is the floor of a node, if the measure has such terms."""

@@ -14,7 +14,8 @@ from anon_spark.errors import LimitExceeded
 from anon_spark.model.hierarchy import Hierarchy
 
 Node = tuple[int, ...]
-MOST_NODES = 5_000_000
+MOST_NODES = 5_000_000  # for whose bounds the driver holds some arrays of numbers
+MOST_STATUS_NODES = 2_000_000_000  # for which it holds one byte each
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Lattice:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    @property
+    def has_front(self) -> bool:
+        """Whether it is small enough for a search of the whole front."""
+        return self.size <= MOST_NODES
 
     @property
     def top(self) -> Node:
@@ -78,13 +84,13 @@ def below_or_equal(node: Node, other: Node) -> bool:
     return all(level <= bound for level, bound in zip(node, other, strict=True))
 
 
-def lattice_of(hierarchies: Sequence[Hierarchy]) -> Lattice:
-    """The lattice of the hierarchies, refused when the driver could not hold its bounds."""
+def lattice_of(hierarchies: Sequence[Hierarchy], one_k: bool = False) -> Lattice:
+    """The lattice of the hierarchies, refused when the driver could not hold its bounds; for one k, one byte per node."""
     lattice = Lattice(tuple(hierarchy.height for hierarchy in hierarchies))
-    if lattice.size > MOST_NODES:
+    most = MOST_STATUS_NODES if one_k else MOST_NODES
+    if lattice.size > most:
         raise LimitExceeded(
-            f"The lattice has {lattice.size:,} nodes, at most {MOST_NODES:,} are searched. Use fewer levels or "
-            "columns.",
+            f"The lattice has {lattice.size:,} nodes, at most {most:,} are searched. Use fewer levels or columns.",
             nodes=lattice.size,
         )
     return lattice

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from anon_spark.config.job import PrivacySpec
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
+from anon_spark.families.lattice.bounded import least_loss, searches_one_k
 from anon_spark.families.lattice.choice import Choice, choose
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
@@ -45,6 +46,8 @@ class LatticeAnonymizer:
 
     Parameters are those of the job file. `choose` is {"k": …}, {"max_loss": …}, {"node": […]} or "knee"; by default the
     least loss with the required k. `workdir` is a private place that all workers see (needed on a cluster).
+    Beyond 5 million nodes, `exact` with GLM and a k searches that k alone, up to `max_nodes` and `max_seconds`, and states a loss
+    that no node is below.
     Guarantee of what `fit` returns: see LatticeRecoding. Cost: one shuffle of the table to distinct tuples; then
     evaluated nodes × distinct tuples in tasks; the driver holds arrays of lattice size.
     """
@@ -62,6 +65,8 @@ class LatticeAnonymizer:
     refine: bool = default(LatticeSpec, "refine")
     loss: Literal["glm", "dm", "cm"] = default(LatticeSpec, "loss")
     class_column: str | None = None
+    max_nodes: int = default(LatticeSpec, "max_nodes")
+    max_seconds: float = default(LatticeSpec, "max_seconds")
     choose: Mapping[str, object] | Literal["knee"] | None = None
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
@@ -100,7 +105,8 @@ class LatticeAnonymizer:
             person=self.person,
         )
         self._refuse_too_few(frequencies)
-        lattice = lattice_of(frequencies.hierarchies)
+        choice = self._choice()
+        lattice = lattice_of(frequencies.hierarchies, searches_one_k(self.search, self.loss, choice.k))
         # 2. the counting of batches of nodes, and the loss that turns counts into points
         budget = int(Fraction(str(self.suppression)) * frequencies.rows)
         general = GeneralLoss(
@@ -110,10 +116,13 @@ class LatticeAnonymizer:
         scores = Scores(lattice, counts, self._loss(general), self.progress)
         # 3. the front
         started = perf_counter()
-        front = self._front(scores, frequencies.tuples)
+        if lattice.has_front:
+            front, least = self._front(scores, frequencies.tuples), None
+        else:
+            front, least = self._point(scores, max(choice.k or 0, self.k))
         seconds = perf_counter() - started
         # 4. one of its points
-        chosen = choose(self._choice(), front, scores, self.k)
+        chosen = choose(choice, front, scores, self.k)
         losses = general.per_attribute(scores.stats_of(chosen))
         return LatticeRecoding(
             hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
@@ -136,7 +145,8 @@ class LatticeAnonymizer:
                 tuples=frequencies.tuples,
                 rows=frequencies.rows,
                 budget=budget,
-                complete=self.search != "poka",
+                complete=lattice.has_front and self.search != "poka",
+                least_loss=least,
             ),
             attributes=[
                 LevelReached(name, level, hierarchy.height, hierarchy.cardinality(level), share)
@@ -155,6 +165,13 @@ class LatticeAnonymizer:
             return exact_front(scores, guided=tuples >= GUIDED_TUPLES)
         depth = self.depth if self.depth is not None else scores.lattice.average_height
         return nondominated(Poka(scores, depth, self.refine).visit())
+
+    def _point(self, scores: Scores, k: int) -> tuple[list[Point], float | None]:
+        """The best point found for one k, as the whole front, and the loss that none is below; the top's if it lacks k."""
+        found = least_loss(scores, k, self.max_nodes, self.max_seconds)
+        if found is None:
+            return [scores.points[scores.lattice.top]], None
+        return [found.point], found.lower_bound / scores.loss.denominator
 
     def _loss(self, general: GeneralLoss) -> Loss:
         if any(weight * general.rows >= INT64_SAFE for weight in general.root_weights):

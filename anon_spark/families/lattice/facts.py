@@ -11,7 +11,10 @@ SHOWN_POINTS = 12  # in a summary
 
 @dataclass(frozen=True)
 class Search(FitStatistics):
-    """How the front was found; complete: no point is missing; budget: rows that may be suppressed."""
+    """How the front was found; complete: no point is missing; budget: rows that may be suppressed.
+
+    least_loss: in a lattice too large for a front, a loss that no node with the chosen k is below.
+    """
 
     name: str
     loss: str
@@ -22,6 +25,7 @@ class Search(FitStatistics):
     rows: int
     budget: int
     complete: bool
+    least_loss: float | None = None
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,12 @@ class LatticeSpec(Spec):
     loss: Literal["glm", "dm", "cm"] = Field(
         default="glm", description="Generalized loss, discernibility, or classification (needs class_column).")
     class_column: ColumnName | None = Field(default=None, description="cm only: the label, from sensitive or keep.")
+    max_nodes: int = Field(
+        default=100_000, ge=1,
+        description="exact, beyond 5 million nodes: end the search for privacy.k after so many evaluated nodes.")
+    max_seconds: float = Field(
+        default=600, gt=0, allow_inf_nan=False,
+        description="exact, beyond 5 million nodes: end the search after so many seconds. The report states the gap.")
     choose: ChooseSpec | None = Field(
         default=None, description="Which point of the front to publish; default: {k: privacy.k}.")
 

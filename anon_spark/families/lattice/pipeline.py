@@ -20,6 +20,7 @@ from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
 from anon_spark.families.lattice.anonymizer import LatticeAnonymizer
+from anon_spark.families.lattice.bounded import searches_one_k
 from anon_spark.families.lattice.facts import LatticeFacts
 from anon_spark.families.lattice.job import LatticeJob
 from anon_spark.families.lattice.recoding import LatticeRecoding
@@ -28,6 +29,7 @@ from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
@@ -66,6 +68,10 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
             **options_of(job.lattice) | {"choose": job.choice.model_dump(exclude_none=True)},
             progress=progress,
         ).fit(df, workspace)
+
+    def lattice(self, hierarchies: Sequence[Hierarchy]) -> Lattice:
+        options = self.job.lattice
+        return lattice_of(hierarchies, searches_one_k(options.search, options.loss, self.job.choice.k))
 
     @property
     def counts_persons(self) -> bool:

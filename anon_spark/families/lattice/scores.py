@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from anon_spark.metrics.loss import Loss
@@ -48,6 +49,20 @@ class Scores:
                 self.points[stats.node] = self._point(stats)
             self.tell(self.evaluated, self.lattice.size)
         return [self.points[node] for node in wanted]
+
+    def evaluate_at(self, nodes: Iterable[Node], k: int) -> list[Point]:
+        """Points of new nodes, in one batch, at the first k from this one on; of those that do not reach it, at their largest.
+
+        Of each node only this is remembered.
+        """
+        missing = list(nodes)
+        if missing:
+            self.batches += 1
+            for found in self._counting.evaluate(missing):
+                stats = replace(next((one for one in found.curve if one.k >= k), found), lower=())
+                self.stats[stats.node] = stats
+                self.points[stats.node] = self._point(stats)
+        return [self.points[node] for node in missing]
 
     def curve(self, node: Node) -> list[Point]:
         """The points of an evaluated node, by ascending k and loss."""

@@ -74,17 +74,36 @@ def _front_row(point: FrontPoint, chosen: bool, required_k: int) -> tuple[object
 
 def _front_words(facts: LatticeFacts, listed: bool) -> list[str]:
     chosen = facts.chosen
+    chosen_words = (
+        f"Chosen: k = {show(chosen.k)} (required {facts.required_k:,}), loss {show(chosen.loss)}, "
+        f"{show(chosen.suppressed_rows)} rows suppressed, {show(chosen.classes)} classes."
+    )
+    if facts.search.least_loss is not None:
+        return [
+            f"The lattice has {show(facts.search.nodes)} nodes, too many for a whole front: one k alone was searched.",
+            chosen_words,
+            gap_words(chosen.loss, facts.search.least_loss),
+        ]
     words = [
         f"Each of the {len(facts.front)} points is a way to generalize that no other found beats: none has at least its k at a "
         "smaller loss. Further right protects more, further down keeps more detail.",
-        f"Chosen: k = {show(chosen.k)} (required {facts.required_k:,}), loss {show(chosen.loss)}, "
-        f"{show(chosen.suppressed_rows)} rows suppressed, {show(chosen.classes)} classes.",
+        chosen_words,
     ]
     if not listed:
         words.append("The chosen node is none of these points; it is drawn and listed beside them.")
     if not facts.search.complete:
         words.append("The search is a heuristic: the true front may have points that are not shown.")
     return words
+
+
+def gap_words(loss: float, least_loss: float) -> str:
+    """How far the loss can be above the optimum, in words."""
+    if loss <= least_loss:
+        return "No node loses less: this is the optimum."
+    return (
+        f"It is proven that no node with this k loses less than {least_loss:.6f}: the loss is within "
+        f"{(loss - least_loss) / loss:.1%} of the optimum. More lattice.max_nodes or max_seconds may lower this."
+    )
 
 
 def _front_alt(points: Sequence[FrontPoint], at: int, required_k: int) -> str:
@@ -122,10 +141,16 @@ def _attribute_items(attributes: Sequence[LevelReached]) -> list[Item]:
     ]
 
 
+def _whole(search: Search) -> str:
+    if search.least_loss is not None:
+        return "one k only"
+    return "complete: no point is missing" if search.complete else "points may be missing"
+
+
 def _search_items(search: Search) -> list[Item]:
     rows = [
         ("Search", search.name),
-        ("Front", "complete: no point is missing" if search.complete else "points may be missing"),
+        ("Front", _whole(search)),
         ("Nodes of the lattice", search.nodes),
         ("Nodes evaluated", search.evaluated),
         ("Share evaluated", f"{search.evaluated / search.nodes:.1%}"),

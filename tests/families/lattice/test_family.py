@@ -273,8 +273,28 @@ def test_what_cannot_be_fitted(changes: dict[str, Any], error: type[Exception], 
 
 def test_a_lattice_that_the_driver_cannot_hold_is_refused(refit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anon_spark.model.lattice.MOST_NODES", 179)
+    for changes in ({"search": "exhaustive"}, {"search": "poka"}, {"loss": "dm"}, {"choose": "knee"}):
+        with pytest.raises(LimitExceeded, match="The lattice has 180 nodes, at most 179"):
+            refit(**changes)
+    monkeypatch.setattr("anon_spark.model.lattice.MOST_STATUS_NODES", 179)
     with pytest.raises(LimitExceeded, match="The lattice has 180 nodes, at most 179"):
         refit()
+
+
+def test_in_a_lattice_too_large_for_a_front_one_k_is_searched(
+    run: Run, refit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anon_spark.model.lattice.MOST_NODES", 179)
+    found = refit()
+    assert found.chosen.loss == run.recoding.chosen.loss
+    assert found.statistics.least_loss == found.loss
+    assert (list(found.points), found.statistics.complete) == ([found.chosen], False)
+    hasty = refit(max_nodes=1)
+    assert hasty.node == (4, 3, 2, 2)  # the top is always tried
+    assert hasty.statistics.least_loss is not None
+    assert hasty.statistics.least_loss <= found.loss < hasty.loss
+    with pytest.raises(GuaranteeUnreachable, match="k = 91 cannot be reached: even the most general node has k = 90"):
+        refit(choose={"k": 91})
 
 
 def test_reserved_names_are_refused(spark: SparkSession) -> None:

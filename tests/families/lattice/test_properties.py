@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon_spark.families.lattice.bounded import least_loss
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Depth, Poka
@@ -85,6 +86,25 @@ def test_exact_front_is_the_exhaustive_front_is_the_true_front(case: Case, loss:
 
 
 @settings(max_examples=60)
+@given(cases(), st.integers(2, 12), st.sampled_from([1, 5, 20, 10_000]))
+def test_the_least_loss_for_one_k_has_a_proven_bound(case: Case, k: int, max_nodes: int) -> None:
+    """With a budget it is the optimum; without one it is above it, and the bound below it."""
+    possible = [point.loss for point in case.oracle_pairs("glm") if point.k == k]
+    scores = case.scores("glm")
+    found = least_loss(scores, k, max_nodes, 60)
+    if not possible:
+        assert found is None
+        return
+    assert found is not None
+    assert found.point.k >= k
+    assert found.point.suppressed <= case.eta
+    loss, lower = (loss_value(scores, number) for number in (found.point.loss, found.lower_bound))
+    assert lower <= min(possible) <= loss
+    if max_nodes == 10_000:
+        assert lower == loss
+
+
+@settings(max_examples=60)
 @given(cases(), st.sampled_from(LOSSES), st.sampled_from(DEPTHS), st.booleans())
 def test_poka_level_by_level_is_the_recursion(case: Case, loss: str, depth: Depth, refine: bool) -> None:
     values = {node: (found.k, found.loss) for node, found in case.oracle(loss).items()}
@@ -127,5 +147,9 @@ def test_losses_beyond_64_bits_are_compared_exactly() -> None:
     assert floors is not None
     assert floors.dtype == object
     assert exact_front(scores) == exact_front(scores_of(rows, trees, 2, "glm"), guided=True) == exhaustive_front(every)
+    one = least_loss(scores_of(rows, trees, 2, "glm"), 3, 10_000, 60)
+    assert one is not None
+    assert one.point.loss == min(point.loss for point in exhaustive_front(every) if point.k >= 3)
+    assert one.lower_bound <= one.point.loss <= one.lower_bound * (1 + Fraction(1, 10**9))  # its floors are rounded down
     assert scores.evaluated < every.evaluated
     assert all(Fraction(point.loss, scores.loss.denominator) <= 1 for point in every.points.values())

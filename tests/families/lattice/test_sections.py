@@ -102,6 +102,18 @@ def test_heuristic_search_says_so() -> None:
     assert ("Share evaluated", "50.0%") in tables(sections)["Search/"].rows
 
 
+@pytest.mark.parametrize(
+    ("least", "says"), [(CHOSEN.loss, "this is the optimum"), (CHOSEN.loss * 0.75, "within 25.0% of the optimum")]
+)
+def test_a_search_for_one_k_states_its_gap(least: float, says: str) -> None:
+    search = replace(FACTS.search, complete=False, least_loss=least)
+    sections = lattice_sections(replace(FACTS, front=(CHOSEN,), search=search))
+    words = sections[0].items[0].paragraphs  # type: ignore[union-attr]
+    assert says in words[-1]
+    assert not any("heuristic" in line for line in words)
+    assert ("Front", "one k only") in tables(sections)["Search/"].rows
+
+
 def test_risk_is_a_table_for_each_question(whole: list[Section]) -> None:
     found = tables(whole)
     unique = found["What an attacker gains/Unique rows"]

@@ -1,0 +1,236 @@
+"""The least loss for one k in a lattice that is too large for a whole front, with a proven lower bound.
+
+A node is infeasible if its classes below k hold more rows than may be suppressed. Then all nodes below it are infeasible. A
+feasible node loses at least its floor, its loss without suppression; what suppression adds is at least what it adds at any
+evaluated node above. Randomized descents from the top find a first release. After that, open nodes are evaluated whose floor
+lies just below (1 - gap) × the least loss found. An infeasible one is raised, attribute by attribute, as long as it stays
+infeasible, and everything below it is closed. When no such node is open, the gap is proven, and a smaller one is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from time import monotonic
+
+import numpy as np
+
+from anon_spark.families.lattice.scores import Scores
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.open_nodes import BINS, CLOSED, LATER, OPEN, draw_open, open_floors, put_off
+from anon_spark.model.front import Point
+from anon_spark.model.lattice import Node
+
+GAPS = tuple(Fraction(percent, 100) for percent in (20, 10, 5, 2, 0))
+BATCH = 64
+DESCENTS = 20
+SAMPLE = 2_048  # open nodes that a batch is chosen from
+MOST_PENALTIES = 200  # evaluated nodes that put off nodes below them when a new gap begins
+SAFE_BITS = 62
+
+
+@dataclass(frozen=True)
+class LeastLoss:
+    """The best point found, and a loss that no node is below: equal to its own if it is the optimum."""
+
+    point: Point
+    lower_bound: int
+
+
+def least_loss(scores: Scores, k: int, max_nodes: int, max_seconds: float) -> LeastLoss | None:
+    """The point of least loss with at least this k, as far as the budget goes; None if not even the top has this k.
+
+    Guarantee: no node at this k loses less than `lower_bound`, whenever the search ends. How near it comes to the loss found
+    depends on the budget, and with `max_seconds` on the machine.
+    Cost: one byte per node on the driver, and a walk over all of them per batch of at most 64 chains.
+    """
+    return _Search(scores, k, max_nodes, monotonic() + max_seconds).run()
+
+
+def searches_one_k(search: str, loss: str, k: int | None) -> bool:
+    """Whether a job with these options can be done in a lattice that is too large for a front."""
+    return search == "exact" and loss == "glm" and k is not None
+
+
+class _Search:
+    def __init__(self, scores: Scores, k: int, max_nodes: int, deadline: float) -> None:
+        self._scores, self._k, self._max_nodes, self._deadline = scores, k, max_nodes, deadline
+        self._lattice = scores.lattice
+        self._shape = np.array(self._lattice.shape, dtype=np.int64)
+        by_level = scores.loss.floors_by_level()
+        assert by_level is not None, "the caller refuses losses without floors"
+        # rounded down to 62 bits: floors stay lower bounds
+        self._shift = max(0, sum(max(terms) for terms in by_level).bit_length() - SAFE_BITS)
+        self._terms = np.zeros((self._shape.size, int(self._shape.max())), dtype=np.int64)
+        for attribute, terms in enumerate(by_level):
+            self._terms[attribute, : len(terms)] = [term >> self._shift for term in terms]
+        self._status = np.full(self._lattice.size, OPEN, dtype=np.uint8)
+        self._by_node = self._status.reshape(self._lattice.shape)
+        self._feasible = np.zeros((0, self._shape.size), dtype=np.int64)  # those evaluated that are above no other
+        self._penalties: list[tuple[Ints, int]] = []
+        self._best: Point | None = None
+        self._gap = GAPS[0]
+        self._draw = np.random.default_rng(0)
+
+    def run(self) -> LeastLoss | None:
+        self._evaluate([self._lattice.top])
+        if self._best is None:
+            return None
+        self._descend()
+        proven = 0
+        for gap in GAPS:
+            self._begin(gap)
+            while not self._over():
+                nodes, least = self._pick()
+                proven = max(proven, least)
+                if not nodes:
+                    break
+                self._evaluate(nodes)
+                self._raise([node for node in nodes if self._is_feasible(node) is False])
+        best = self._best
+        return LeastLoss(best, min(best.loss, proven << self._shift))
+
+    def _over(self) -> bool:
+        return self._scores.evaluated >= self._max_nodes or monotonic() > self._deadline
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    def _evaluate(self, nodes: Sequence[Node]) -> None:
+        for point in self._scores.evaluate_at(sorted({node for node in nodes if node not in self._scores.points}), self._k):
+            if point.k < self._k:
+                self._close_below(point.node)
+                continue
+            self._by_node[point.node] = CLOSED
+            if self._best is None or (point.loss, point.node) < (self._best.loss, self._best.node):
+                self._best = point
+            levels = np.array(point.node, dtype=np.int64)
+            if not (self._feasible <= levels).all(axis=1).any():
+                above = (self._feasible >= levels).all(axis=1)
+                self._feasible = np.concatenate([self._feasible[~above], levels[None]])
+            penalty = point.loss - self._scores.loss.floor(self._scores.stats[point.node]) >> self._shift
+            if penalty > 0:
+                self._penalties.append((levels, penalty))
+                put_off(self._status, self._shape, self._terms, levels, self._limit() - penalty)
+
+    def _close_below(self, node: Node) -> None:
+        self._by_node[tuple(slice(0, level + 1) for level in node)] = CLOSED
+
+    def _is_feasible(self, node: Node) -> bool | None:
+        """Whether a node reaches k; None if nothing is known about it."""
+        if node in self._scores.points:
+            return self._scores.points[node].k >= self._k
+        if self._by_node[node] == CLOSED:
+            return False
+        return True if (self._feasible <= np.array(node)).all(axis=1).any() else None
+
+    def _limit(self) -> int:
+        """Nodes with a floor from here on cannot make the gap larger than it may be."""
+        assert self._best is not None
+        return -(-ceil((1 - self._gap) * self._best.loss) >> self._shift)
+
+    def _begin(self, gap: Fraction) -> None:
+        self._gap = gap
+        self._status[self._status == LATER] = OPEN
+        by_reach = sorted(self._penalties, key=lambda found: -float(found[1]) * float(np.prod(found[0] + 1)))
+        for levels, penalty in by_reach[:MOST_PENALTIES]:
+            put_off(self._status, self._shape, self._terms, levels, self._limit() - penalty)
+
+    # --- which nodes are evaluated --------------------------------------------------------------------------------------
+
+    def _pick(self) -> tuple[list[Node], int]:
+        """Open nodes with a floor just below the limit, none below another; and a floor that no open node is below."""
+        limit = self._limit()
+        width = max(1, limit // (8 * BINS))
+        bins, least = open_floors(self._status, self._shape, self._terms, limit, width)
+        left = int(bins.sum())
+        self._scores.tell(self._lattice.size - left, self._lattice.size, "nodes settled")
+        if left == 0:
+            return [], limit
+        upto = int(np.searchsorted(np.cumsum(bins), min(SAMPLE, left)))
+        low = 0 if upto == BINS - 1 else limit - (upto + 1) * width
+        seed = int(self._draw.integers(2**31))
+        drawn = draw_open(self._status, self._shape, self._terms, low, limit, SAMPLE, seed)
+        nodes = np.stack(np.unravel_index(drawn, self._lattice.shape), axis=1)
+        floors = self._terms[np.arange(self._shape.size), nodes].sum(axis=1)
+        chosen = np.zeros((0, self._shape.size), dtype=np.int64)
+        for node in nodes[np.lexsort((drawn, -floors))]:
+            if len(chosen) < BATCH and not (node <= chosen).all(axis=1).any():
+                chosen = np.concatenate([chosen, node[None]])
+        return [tuple(node) for node in chosen.tolist()], int(least)
+
+    def _descend(self) -> None:
+        """From the top, lower attributes by chance, those with much loss more often, while the node stays feasible."""
+        at = [self._lattice.top] * DESCENTS
+        left = [set(range(self._shape.size)) for _ in at]
+        while any(left) and not self._over():
+            tried: dict[int, tuple[int, Node]] = {}
+            for one, node in enumerate(at):
+                left[one] = {attribute for attribute in left[one] if node[attribute] > 0}
+                if left[one]:
+                    attribute = self._by_chance(node, sorted(left[one]))
+                    tried[one] = attribute, _with(node, attribute, node[attribute] - 1)
+            self._evaluate([node for _, node in tried.values() if self._is_feasible(node) is None])
+            for one, (attribute, node) in tried.items():
+                if self._is_feasible(node):
+                    at[one] = node
+                else:
+                    left[one].discard(attribute)
+        self._evaluate(at)
+
+    def _by_chance(self, node: Node, attributes: Sequence[int]) -> int:
+        drops = [float(self._terms[at, node[at]] - self._terms[at, node[at] - 1]) for at in attributes]
+        weights = (np.array(drops) / (max(drops) or 1.0) + 1e-6) ** self._draw.uniform(0.5, 3)
+        return int(self._draw.choice(attributes, p=weights / weights.sum()))
+
+    def _raise(self, nodes: Sequence[Node]) -> None:
+        """Raise infeasible nodes until no attribute can be raised further, all in step; close what is below them."""
+        chains = [_Chain(node, self._draw.permutation(self._shape.size).tolist(), self._lattice.heights) for node in nodes]
+        while chains and not self._over():
+            for chain in chains:
+                while (asked := chain.asked) is not None and (known := self._is_feasible(asked)) is not None:
+                    chain.answer(known)
+            for chain in chains:
+                if chain.asked is None:
+                    self._close_below(chain.node)
+            chains = [chain for chain in chains if chain.asked is not None]
+            self._evaluate([chain.asked for chain in chains if chain.asked is not None])
+
+
+class _Chain:
+    """An infeasible node that is raised, one attribute after the other, by halving the levels that are not known."""
+
+    def __init__(self, node: Node, attributes: list[int], heights: Node) -> None:
+        self.node, self._left, self._heights = node, attributes, heights
+        self._high = 0
+        self._next()
+
+    @property
+    def asked(self) -> Node | None:
+        """The node whose feasibility decides how to go on; None at the end."""
+        if not self._left:
+            return None
+        attribute = self._left[-1]
+        return _with(self.node, attribute, (self.node[attribute] + self._high + 1) // 2)
+
+    def answer(self, feasible: bool) -> None:
+        asked = self.asked
+        assert asked is not None
+        if feasible:
+            self._high = asked[self._left[-1]] - 1
+        else:
+            self.node = asked
+        if self.node[self._left[-1]] == self._high:
+            self._left.pop()
+            self._next()
+
+    def _next(self) -> None:
+        while self._left and self.node[self._left[-1]] == self._heights[self._left[-1]]:
+            self._left.pop()
+        if self._left:
+            self._high = self._heights[self._left[-1]]
+
+
+def _with(node: Node, attribute: int, level: int) -> Node:
+    return (*node[:attribute], level, *node[attribute + 1 :])
