@@ -29,6 +29,7 @@ DESCENTS = 20
 SAMPLE = 2_048  # open nodes that a batch is chosen from
 MOST_PENALTIES = 200  # evaluated nodes that put off nodes below them when a new gap begins
 SAFE_BITS = 62
+CHUNK = 2**24
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,9 @@ class _Search:
 
     def _begin(self, gap: Fraction) -> None:
         self._gap = gap
-        self._status[self._status == LATER] = OPEN
+        for first in range(0, self._status.size, CHUNK):  # a mask of the whole lattice would take as much memory again
+            part = self._status[first : first + CHUNK]
+            part[part == LATER] = OPEN
         by_reach = sorted(self._penalties, key=lambda found: -float(found[1]) * float(np.prod(found[0] + 1)))
         for levels, penalty in by_reach[:MOST_PENALTIES]:
             put_off(self._status, self._shape, self._terms, levels, self._limit() - penalty)

@@ -108,8 +108,9 @@ def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
     for place in ascending(-np.abs(apart)):
         if place in (one, other):
             continue
-        first_grown = weight_beside(levels, weights, level[0], first_weight, tuples, one, place)
-        second_grown = weight_beside(levels, weights, level[1], second_weight, tuples, other, place)
+        leaf = tuples.leaf[place]
+        first_grown = weight_with_tuple(levels, weights, level[0], tuples.leaf[one], first_weight, leaf, LARGE)
+        second_grown = weight_with_tuple(levels, weights, level[1], tuples.leaf[other], second_weight, leaf, LARGE)
         first_growth, second_growth = first_grown - first_weight, second_grown - second_weight
         into = 0 if first_growth < second_growth else 1
         if first_growth == second_growth:
@@ -118,35 +119,12 @@ def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
         if into == 0:
             first_size += tuples.rows[place]
             first_weight = first_grown
-            reach_out(levels, level[0], tuples, one, place)
+            climb(levels, level[0], tuples.leaf[one], leaf)
         else:
             second_size += tuples.rows[place]
             second_weight = second_grown
-            reach_out(levels, level[1], tuples, other, place)
+            climb(levels, level[1], tuples.leaf[other], leaf)
     return side
-
-
-@compiled
-def weight_beside(
-    levels: Levels, weights: Ints, level: Codes, weight: int, tuples: Tuples, seed: int, place: int
-) -> int:
-    """The weight of a side of this weight, around one tuple, with another tuple more."""
-    for attribute in range(level.size):
-        leaf, low = tuples.leaf[seed, attribute], level[attribute]
-        up = common_level(levels, attribute, leaf, tuples.leaf[place, attribute], low)
-        if up > low:
-            at, width = levels.starts[attribute] + leaf, levels.leaves[attribute]
-            weight += weights[at + up * width] - weights[at + low * width]
-    return int(weight)
-
-
-@compiled
-def reach_out(levels: Levels, level: Codes, tuples: Tuples, seed: int, place: int) -> None:
-    """Raise the levels of a side around one tuple until it covers another."""
-    for attribute in range(level.size):
-        level[attribute] = common_level(
-            levels, attribute, tuples.leaf[seed, attribute], tuples.leaf[place, attribute], level[attribute]
-        )
 
 
 @compiled
@@ -182,7 +160,7 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
     best, least = side, loss_of_sides(levels, weights, tuples, side, k)
     level = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
     for place in range(side.size):
-        reach_out(levels, level, tuples, 0, place)
+        climb(levels, level, tuples.leaf[0], tuples.leaf[place])
     for attribute in range(level.size):
         if level[attribute] == 0:
             continue
@@ -232,7 +210,7 @@ def covered(levels: Levels, tuples: Tuples, side: Codes, which: int) -> tuple[Co
             if head == EMPTY:
                 head = place
             rows += tuples.rows[place]
-            reach_out(levels, level, tuples, head, place)
+            climb(levels, level, tuples.leaf[head], tuples.leaf[place])
     return level, tuples.leaf[head], rows
 
 
