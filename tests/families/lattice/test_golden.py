@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from anon_spark.families.lattice.bounded import least_loss
 from anon_spark.families.lattice.choice import Choice, choose
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
@@ -307,3 +308,12 @@ def test_ends_of_the_census_front(census_8: Counted) -> None:
     assert front[-1] == ends[-1]
     assert front[-2][2] <= ends[-2][2]
     assert scores.evaluated <= 17920 // 10
+
+
+@pytest.mark.parametrize("k", [2, 5, 50])
+def test_one_k_of_the_census_loses_what_the_front_loses(k: int, census_8: Counted) -> None:
+    """Large enough that nodes are put off for what suppression adds above them."""
+    found = least_loss(census_8.search("glm"), k, 17920, 60)
+    best = [point for point in exact_front(census_8.search("glm")) if point.k >= k][-1]
+    assert found is not None
+    assert found.point.loss == found.lower_bound == best.loss
