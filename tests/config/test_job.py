@@ -113,8 +113,9 @@ def test_the_example_of_mst() -> None:
         load_job(CONF / "mst.yaml", ["privacy.l=11"])
     with pytest.raises(ConfigurationError, match=r"^privacy.l: needs columns.sensitive"):
         load_job(CONF / "mst.yaml", ["privacy.l=2", "columns.sensitive=[]"])
-    with pytest.raises(ConfigurationError, match=r"^privacy.suppression: unknown key"):
-        load_job(CONF / "mst.yaml", ["privacy.suppression=0.1"])
+    with pytest.raises(ConfigurationError, match=r"^privacy.suppression: "):
+        load_job(CONF / "mst.yaml", ["privacy.suppression=1"])
+    assert load_job(CONF / "mst.yaml", ["privacy.suppression=0.1"]).privacy.budget(25) == 2
 
 
 def test_defaults() -> None:

@@ -16,7 +16,8 @@ from anon_spark.errors import ConfigurationError, did_you_mean
 class RowAccount:
     """The account of the source's rows, as the audit counted them.
 
-    suppressed: rows of classes that are wholly absent from the release (`suppressed_classes` of them); dropped_nulls:
+    suppressed: rows of classes that are wholly absent from the release (`suppressed_classes` of them), or of tuples that a
+    local recoding leaves out; dropped_nulls:
     rows with a null quasi-identifier under the policy `suppress`; dropped_unseen: rows with a value no hierarchy knows
     (a row with both counts as a null).
     """

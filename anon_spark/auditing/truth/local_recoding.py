@@ -7,6 +7,7 @@ A run hands over which levels every distinct tuple was given, the *assignment*; 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Literal
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from anon_spark.auditing.reading.classes import MARK, published_classes
+from anon_spark.auditing.reading.classes import MARK, mark, published_classes
 from anon_spark.auditing.reading.labels import Labels, packed
 from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, with_code, with_scope
 from anon_spark.auditing.reading.sampling import smallest_hashes
@@ -50,10 +51,12 @@ MOST_VECTORS = 2_000  # level vectors of a current release that are checked for 
 SOME_TASKS = 64  # where the session does not say how many: a platform may choose by itself
 MOST_BROADCAST = 1_000_000  # classes that are sent to the tuples instead of shuffling the tuples
 
-LOST = 4  # status of a tuple in scope without a usable assignment
+LOST, SUPPRESSED = 4, 5  # status of a tuple in scope without a usable assignment, and of one that the assignment leaves out
 NECESSARY = "Necessary conditions only: which tuple became which class is not known without the run's private assignment."
 
-_ASSIGNED, _OUTSIDE, _LEVELS, _COVERING = (private(name) for name in ("assigned", "outside", "levels", "covering"))
+_ASSIGNED, _OUTSIDE, _LEFT_OUT, _LEVELS, _COVERING = (
+    private(name) for name in ("assigned", "outside", "left_out", "levels", "covering")
+)
 _COUNTS = {name: private(name) for name in ("tuples", "unassigned", "twice", "outside", "unused")}
 
 
@@ -71,13 +74,15 @@ def verify_local_recoding(
     nulls: Literal["value", "suppress"] = "value",
     classes: DataFrame | None = None,
 ) -> tuple[Verdict, RowAccount]:
-    """Whether the release is the source with each tuple at the levels it was assigned, no row left out.
+    """Whether the release is the source with each tuple at the levels it was assigned, or left out as the assignment says.
 
     assignment: one row per distinct tuple of leaves, columns `assignment_columns`: a leaf's code in its hierarchy (null:
-    one more than the last value's) and its level. unchanged, nulls, classes: as for `verify_recoding`.
+    one more than the last value's) and its level; all levels null: the tuple is suppressed. unchanged, nulls, classes: as for
+    `verify_recoding`.
     Guarantee: passed iff every tuple of the source in scope is assigned exactly once, to levels that exist, and every
     class has exactly the rows of the tuples whose labels it shows, with the same multiset of unchanged values, up to a
-    32-bit hash per row. Rows that a policy drops are counted apart; an assignment for no tuple of the source is harmless.
+    32-bit hash per row. Rows that are suppressed, or that a policy drops, are counted apart; whether they are too many is for
+    `verify_rows` to say. An assignment for no tuple of the source is harmless.
     violations counts classes, tuples and assignments at fault, checked counts classes and source tuples in scope. facts:
     the faults by kind (absent: a class of which no row is published), unused, lost_rows, classes, tuples, source_tuples,
     source_unique.
@@ -99,6 +104,7 @@ def verify_local_recoding(
         *(total(fault, F.lit(1)).alias(name) for name, fault in faults.items()),
         *(total(F.lit(True), F.col(column)).alias(name) for name, column in _COUNTS.items()),
         total(F.col(STATUS) == LOST, F.col(SOURCE)).alias("lost_rows"),
+        total(F.col(STATUS) == SUPPRESSED, F.col(SOURCE)).alias("suppressed"),
     ).collect()[0]
     kinds = [*faults, "unassigned", "twice", "outside"]
     violations = sum(totals[kind] for kind in kinds) + len(other)
@@ -117,7 +123,14 @@ def verify_local_recoding(
             },
             frame=faulty_classes(compared, faults, names),
         ),
-        RowAccount.without_suppression(totals),
+        RowAccount(
+            source=totals["source"],
+            published=totals["published"],
+            suppressed=totals["suppressed"],
+            dropped_nulls=totals["dropped_nulls"],
+            dropped_unseen=totals["dropped_unseen"],
+            suppressed_classes=0,
+        ),
     )
 
 
@@ -127,13 +140,16 @@ def verify_covered(
     hierarchies: Mapping[str, Hierarchy],
     unchanged: Sequence[str],
     nulls: Literal["value", "suppress"] = "value",
+    suppresses: bool = False,
 ) -> tuple[Verdict, RowAccount]:
     """Whether a release could be a local recoding of the source, without the assignment that would prove it.
 
+    suppresses: whether rows of the source in scope may be missing; they count as suppressed.
     Guarantee: necessary conditions only. Passed iff every published label is one of its hierarchy (null is, unless it is
     suppressed), the source has as many rows in scope as are published, the two have the same multiset of unchanged
     values (up to a 32-bit hash per row), and every class has at least as many source rows below its labels as it has
-    rows. A release with unchanged values exchanged between classes, or with rows moved to another class that covers
+    rows. Where rows are suppressed, the release's unchanged values must be among those of the source, as often as it shows
+    them. A release with unchanged values exchanged between classes, or with rows moved to another class that covers
     enough, passes. Above MOST_VECTORS combinations of levels, the last condition is checked on that many, always the
     same ones, and `detail` says so. violations counts classes, and one each for totals and unchanged values; checked
     counts classes. Labels that mean different leaves on two levels raise.
@@ -148,6 +164,10 @@ def verify_covered(
     classes = _numbered(published_classes(release, names, unchanged=unchanged), names, labels, nulls)
     totals = _totals(tuples, classes)
     in_scope = totals["source"] - totals["dropped_nulls"] - totals["dropped_unseen"]
+    suppressed = max(0, in_scope - totals["published"]) if suppresses else 0
+    altered = totals["published"] == in_scope and totals["mark"] != totals["source_mark"]
+    if suppressed:
+        altered = _shows_others(source, release, unchanged)
 
     sampled = totals["vectors"] > MOST_VECTORS
     known = classes.where(F.isnotnull(_LEVELS))
@@ -163,8 +183,8 @@ def verify_covered(
     faults = {
         "unknown": totals["unknown"],
         "uncovered": counted["uncovered"],
-        "totals": int(totals["published"] != in_scope),
-        "altered": int(totals["published"] == in_scope and totals["mark"] != totals["source_mark"]),
+        "totals": int(totals["published"] + suppressed != in_scope),
+        "altered": int(altered),
     }
     texts = {
         "unknown": f"{faults['unknown']} of {totals['classes']} classes have a label that no hierarchy knows.",
@@ -205,7 +225,7 @@ def verify_covered(
                 F.col(PUBLISHED).alias("rows_in_release"),
             ),
         ),
-        RowAccount.without_suppression(totals),
+        replace(RowAccount.without_suppression(totals), suppressed=suppressed),
     )
 
 
@@ -244,30 +264,34 @@ def _assigned_classes(
 ) -> DataFrame:
     """The source's distinct tuples of leaves with the labels they were assigned, STATUS, SUMS and _COUNTS.
 
-    A tuple that is assigned twice takes the smaller level of each, so that the verdict is always the same.
+    A tuple that is assigned twice takes the smaller level of each, so that the verdict is always the same; one that no
+    assignment gives levels to is suppressed, if one leaves it out.
     """
     leaves, levels = assignment_columns(len(hierarchies))
     zero, one = F.lit(0).cast("long"), F.lit(1).cast("long")
-    exists = F.lit(True)
+    leaf_exists, level_exists = F.lit(True), F.lit(True)
     for hierarchy, leaf, level in zip(hierarchies.values(), leaves, levels, strict=True):
-        exists = exists & F.col(leaf).between(0, len(hierarchy.keys)) & F.col(level).between(0, hierarchy.height)
-    exists = F.coalesce(exists, F.lit(False))
+        leaf_exists = leaf_exists & F.col(leaf).between(0, len(hierarchy.keys))
+        level_exists = level_exists & F.col(level).between(0, hierarchy.height)
+    exists = F.coalesce(leaf_exists & level_exists, F.lit(False))
+    left_out = F.coalesce(leaf_exists, F.lit(False)) & reduce(and_, (F.isnull(level) for level in levels))
     assigned = assignment.select(
         *(F.col(leaf).cast("long").alias(leaf) for leaf in leaves),
         F.lit(KEPT).alias(STATUS),
         *(zero.alias(name) for name in SUMS),
         one.alias(_ASSIGNED),
-        F.when(exists, zero).otherwise(one).alias(_OUTSIDE),
+        F.when(exists | left_out, zero).otherwise(one).alias(_OUTSIDE),
+        F.when(left_out, one).otherwise(zero).alias(_LEFT_OUT),
         *(F.when(exists, F.col(level)).cast("int").alias(level) for level in levels),
     )
     unknown = [F.lit(None).cast("int").alias(level) for level in levels]
     tuples = _source_leaves(source, hierarchies, unchanged, nulls)
     frame = (
-        tuples.select("*", zero.alias(_ASSIGNED), zero.alias(_OUTSIDE), *unknown)
+        tuples.select("*", *(zero.alias(name) for name in (_ASSIGNED, _OUTSIDE, _LEFT_OUT)), *unknown)
         .unionByName(assigned)
         .groupBy(*leaves, STATUS)
         .agg(
-            *(F.sum(name).alias(name) for name in (*SUMS, _ASSIGNED, _OUTSIDE)),
+            *(F.sum(name).alias(name) for name in (*SUMS, _ASSIGNED, _OUTSIDE, _LEFT_OUT)),
             *(F.min(level).alias(level) for level in levels),
         )
     )
@@ -280,10 +304,11 @@ def _assigned_classes(
         "twice": in_scope & (F.col(_ASSIGNED) > 1),
         "unused": (F.col(STATUS) == KEPT) & (F.col(SOURCE) == 0),
     }
-    lost = in_scope & F.isnull(levels[0])
+    nowhere = in_scope & F.isnull(levels[0])
+    lost = F.when(nowhere, F.when(F.col(_LEFT_OUT) > 0, F.lit(SUPPRESSED)).otherwise(F.lit(LOST)))
     return frame.select(
         *(F.get(F.col(_path(at)), F.col(level)).alias(label_column(at)) for at, level in enumerate(levels)),
-        F.when(lost, F.lit(LOST)).otherwise(F.col(STATUS)).alias(STATUS),
+        F.coalesce(lost, F.col(STATUS)).alias(STATUS),
         *SUMS,
         *(F.when(flag, one).otherwise(zero).alias(_COUNTS[name]) for name, flag in flags.items()),
         _OUTSIDE,
@@ -329,6 +354,15 @@ def _numbered(classes: DataFrame, names: Sequence[str], labels: Sequence[Labels]
         MARK,
         F.when(known, F.array(*level)).alias(_LEVELS),
     )
+
+
+def _shows_others(source: DataFrame, release: DataFrame, unchanged: Sequence[str]) -> bool:
+    """Whether the release shows unchanged values more often than the source has them. Cost: one job, a shuffle of them."""
+    one = F.lit(1).cast("long")
+    there = source.select(mark(source, unchanged).alias(MARK), one.alias(SOURCE), (one * 0).alias(PUBLISHED))
+    shown = release.select(mark(release, unchanged).alias(MARK), (one * 0).alias(SOURCE), one.alias(PUBLISHED))
+    counted = there.unionByName(shown).groupBy(MARK).agg(F.sum(SOURCE).alias(SOURCE), F.sum(PUBLISHED).alias(PUBLISHED))
+    return not counted.where(F.col(PUBLISHED) > F.col(SOURCE)).isEmpty()
 
 
 def _totals(tuples: DataFrame, classes: DataFrame) -> Row:

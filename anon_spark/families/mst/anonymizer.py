@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from time import perf_counter
 from typing import Literal
@@ -35,7 +36,8 @@ VISITS = {"normal": 2, "deep": 100}  # neighbourhoods of one sweep that a class 
 @dataclass(frozen=True, kw_only=True)
 class MstAnonymizer:
     """k-anonymity by local recoding: the minimum spanning tree of the records is cut, small parts are merged, and the classes
-    are refined until no small change lowers the loss.
+    are refined until no small change lowers the loss. Then whole tuples may be left out, up to the share `suppression` of
+    the rows, where that lowers the loss.
 
     Parameters are those of the job file. With `person`, every person must have one row. `workdir` is a private place
     that all workers see (needed on a cluster).
@@ -49,6 +51,7 @@ class MstAnonymizer:
     keep: Sequence[str] = ()
     person: str | None = None
     l: int | None = None  # noqa: E741 - the literature's name
+    suppression: float = default(MstPrivacySpec, "suppression")
     nulls: Literal["value", "suppress"] = default(MstJob, "nulls")
     on_unseen: Literal["error", "suppress"] = default(MstJob, "on_unseen")
     merge: Merge = default(MstSpec, "merge")
@@ -94,7 +97,14 @@ class MstAnonymizer:
         sweeps = 0 if self.refine == "none" else SWEEPS[self.effort]
         block_tuples = max(BLOCK_TUPLES, BLOCK_CLASSES * self.k)
         settings = Settings(
-            self.k, self.l, self.merge, self.zero_edges, sweeps, VISITS[self.effort], block_tuples=block_tuples
+            self.k,
+            self.l,
+            self.merge,
+            self.zero_edges,
+            sweeps,
+            VISITS[self.effort],
+            block_tuples=block_tuples,
+            budget=int(Fraction(str(self.suppression)) * frequencies.rows),
         )
         counted = perf_counter()
         assignment = assign(frequencies, settings, workspace, self._values(df, frequencies), self.progress)

@@ -28,6 +28,7 @@ from anon_spark.families.mst.refinement import (
     with_blocks,
 )
 from anon_spark.families.mst.spread import SpreadMerge
+from anon_spark.families.mst.suppression import left_out, without_outliers
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns
@@ -39,7 +40,10 @@ HASHES = 2**20  # most hashes that a task holds for one tuple
 
 @dataclass(frozen=True)
 class Assignment:
-    """The levels of every distinct tuple: columns LEAF and LEVEL of each attribute, and ROWS; with statistics of the fit."""
+    """The levels of every distinct tuple: columns LEAF and LEVEL of each attribute, and ROWS; with statistics of the fit.
+
+    A tuple that is left out of the release has null levels.
+    """
 
     frame: DataFrame
     statistics: dict[str, Any]
@@ -73,6 +77,7 @@ def assign(
         settings.visits,
         settings.block_tuples,
         settings.divided_max,
+        settings.budget,
     )
     frame = frequencies.frame.select(*codes, ROWS)
     # 1. all in one task, if it is not too much
@@ -104,12 +109,20 @@ def assign(
 
 
 def _refined(assigned: DataFrame, statistics: dict[str, Any], refining: Refining, workspace: Workspace) -> Assignment:
-    """The assignment, refined in blocks unless it is already (blocks: 0), or need not be."""
+    """The assignment, refined in blocks unless it is already (blocks: 0), or need not be; outliers left out."""
     started = perf_counter()
     blocks = statistics.get("blocks", 0)
     if blocks:
         assigned = workspace.store(refine_blocks(assigned, blocks, refining), "assignment")
         statistics = {**statistics, "seconds": {**statistics["seconds"], "refine": perf_counter() - started}}
+    if refining.budget:
+        started = perf_counter()
+        assigned = without_outliers(assigned, blocks, refining, workspace)
+        statistics = {
+            **statistics,
+            "suppressed": left_out(assigned),
+            "seconds": {**statistics["seconds"], "suppress": perf_counter() - started},
+        }
     kept = [*leaf_columns(len(refining.hierarchies)), *level_columns(len(refining.hierarchies)), ROWS]
     return Assignment(assigned.select(*kept), {**statistics, "blocks": max(1, blocks) if refining.needed else None})
 

@@ -16,7 +16,7 @@ class PartitionStatistics(FitStatistics):
     weights: how many edges of the spanning tree have each weight; tau: the threshold at which the whole tree is cut, and
     whether every edge is heavier; kept, small: parts that the cut left, large enough and too small; identical: parts of equal
     rows; merge: the way of merging, with its rounds; blocks: those that the classes were refined in, None without refinement;
-    steps: seconds of each step.
+    suppressed: rows that were left out; steps: seconds of each step.
     """
 
     tuples: int
@@ -33,6 +33,7 @@ class PartitionStatistics(FitStatistics):
     steps: Mapping[str, float]
     seconds_counting: float
     blocks: int | None = None
+    suppressed: int = 0
 
     @classmethod
     def loaded(cls, saved: Mapping[str, Any]) -> PartitionStatistics:
@@ -90,4 +91,5 @@ class MstFacts(LookUpFacts, Measured, MstFit):
         return [
             f"{parts.tuples:,} distinct tuples; {parts.kept:,} classes from the split, {parts.small:,} parts merged.",
             f"General loss {measures.glm:.4f} (0 to 1), average class size {measures.cavg:.2f} times k.",
+            *([f"{parts.suppressed:,} rows suppressed."] if parts.suppressed else []),
         ]

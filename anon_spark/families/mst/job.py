@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from anon_spark.config.job import KSpec, QuasiIdentifierJob
+from anon_spark.config.job import PrivacySpec, QuasiIdentifierJob
 from anon_spark.config.spec import Problem, Spec, section, texts, whole
 
 
-class MstPrivacySpec(KSpec):
-    """k-anonymity, and distinct l-diversity where it is asked for; no row is suppressed."""
+class MstPrivacySpec(PrivacySpec):
+    """k-anonymity with a budget of suppressed rows, and distinct l-diversity where it is asked for."""
 
     k: int = Field(ge=2, description="Least number of records in a class.")
     l: int | None = Field(  # noqa: E741 - the literature's name

@@ -47,6 +47,7 @@ class Settings:
     merge_local_max: int = MERGE_LOCAL_MAX
     block_tuples: int = BLOCK_TUPLES
     divided_max: int = LOCAL_MAX
+    budget: int = 0  # rows that may be left out
 
     def way(self, small: int) -> Literal["greedy", "rounds"]:
         """How this many small classes are merged."""

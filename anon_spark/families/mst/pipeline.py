@@ -62,11 +62,15 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
             sensitive=job.columns.sensitive,
             keep=job.columns.keep,
             person=job.columns.person,
+            suppression=job.privacy.suppression,
             nulls=job.nulls,
             on_unseen=job.on_unseen,
             **options_of(self.job.mst),
             progress=progress,
         ).fit(df, workspace)
+
+    def budget(self, rows: int) -> int:
+        return self.job.privacy.budget(rows)
 
     def examine(self, staged: Staged[MstRecoding]) -> Examined:
         """The checks use the job's hierarchies. They count rows, because every person of the source has one row."""
@@ -87,7 +91,9 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks without the private assignment: each row must still cover a tuple."""
         hierarchies = self.audited_hierarchies(source)
-        coverage, account = verify_covered(source, release, hierarchies, self.unchanged, self.job.nulls)
+        coverage, account = verify_covered(
+            source, release, hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
+        )
         return Examined(self._promise(release), [coverage], account)
 
     def facts(self, staged: Staged[MstRecoding], audit: Audit) -> MstFacts:

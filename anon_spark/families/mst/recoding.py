@@ -46,16 +46,22 @@ class Fitted:
     assignment: Assignment
     workspace: Workspace
 
+    @property
+    def released(self) -> DataFrame:
+        """The tuples that were not left out, with their levels and rows."""
+        return self.assignment.frame.where(F.col(f"{LEVEL}0").isNotNull())
+
 
 @dataclass(frozen=True)
 class MstRecoding(Recoding):
-    """Every record at the levels of its class, which may differ from class to class; no row is suppressed.
+    """Every record at the levels of its class, which may differ from class to class; tuples may be left out of it.
 
     Guarantee: k-anonymity on the quasi-identifiers of the fitted table, and with `l` at least that many distinct values
-    of every sensitive column in each class. A new batch joins the classes of the fitted one: a tuple takes the covering
-    class of least loss, others follow `on_unseen`, and rows of classes that have fewer than k rows in the batch, or with `l`
-    fewer than l values of a sensitive column (null and NaN count as one), are suppressed. A saved and loaded
-    recoding knows only classes, so even the fitted table is a new batch to it.
+    of every sensitive column in each class. The fit leaves out whole tuples, within its budget of suppressed rows. A new batch
+    joins the classes of the fitted one: a tuple takes the covering class of least loss, others follow `on_unseen`, and rows of
+    classes that have fewer than k rows in the batch, or with `l` fewer than l values of a sensitive column (null and NaN count
+    as one), are suppressed. A saved and loaded recoding knows only classes, so even the fitted table is a new batch to it, and
+    tuples that the fit left out are tuples like others.
     Not covered: sensitive values that a whole class shares (without `l`), or that are likely in it; kept columns an
     attacker knows; several releases of one person's data put together.
     """
@@ -87,7 +93,7 @@ class MstRecoding(Recoding):
             return self.labels
         assert self.fitted is not None, "either the labels or the fitted table is there"
         names = list(self.hierarchies)
-        distinct = self._labelled(self.fitted.assignment.frame).select(*map(quoted, names)).distinct()
+        distinct = self._labelled(self.fitted.released).select(*map(quoted, names)).distinct()
         table = collect_small(distinct, MOST_CLASSES, "Classes of the recoding, which `save` and transform of a batch need")
         rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
         return sorted(map(list, rows), key=lambda row: [(label is None, label or "") for label in row])
@@ -118,7 +124,7 @@ class MstRecoding(Recoding):
         if self.on_unseen == "error":
             self._refuse_uncovered(assigned)
         names = list(self.hierarchies)
-        labelled = self._labelled(assigned.where(F.col(leaf_columns(len(entries))[0]).isNotNull()), entries)
+        labelled = self._labelled(assigned.where(F.col(f"{LEVEL}0").isNotNull()), entries)
         large = labelled.groupBy(*map(quoted, names)).agg(F.sum(ROWS).alias(SIZE)).where(F.col(SIZE) >= self.k)
         same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
         kept = labelled.alias("t").join(large.alias("c"), same, "left_semi")
@@ -144,7 +150,7 @@ class MstRecoding(Recoding):
         if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
         entries = self.fitted.frequencies.dictionaries
-        labelled = self.fitted.workspace.store(self._labelled(self.fitted.assignment.frame), "release-tuples")
+        labelled = self.fitted.workspace.store(self._labelled(self.fitted.released), "release-tuples")
         if self.fitted.frequencies.tuples <= BROADCAST_TUPLES:
             labelled = F.broadcast(labelled)
         rows = self._coded(with_keys(df, self.hierarchies, self._carried()), entries)
@@ -152,7 +158,7 @@ class MstRecoding(Recoding):
         return shuffled(released.select(*map(quoted, self.published)), key, self.published)
 
     def evidence(self) -> Mapping[str, DataFrame]:
-        """The levels of every distinct tuple: for the audit, never published."""
+        """The levels of every distinct tuple, null for one that was left out: for the audit, never published."""
         if self.fitted is None:
             raise ConfigurationError("evidence() needs the fitted table of this recoding: fit again.")
         count = len(self.hierarchies)
@@ -169,7 +175,7 @@ class MstRecoding(Recoding):
         if self.fitted is None:
             raise ConfigurationError("measured() needs the fitted table of this recoding: fit again.")
         hierarchies = self.fitted.frequencies.hierarchies
-        frame, count = self.fitted.assignment.frame, len(hierarchies)
+        frame, count = self.fitted.released, len(hierarchies)
         cells = [F.struct(F.col(f"{LEVEL}{at}").alias("level"), F.col(f"{LEAF}{at}").alias("leaf")) for at in range(count)]
         shown = frame.select(F.posexplode(F.array(*cells)).alias("at", "cell"), ROWS).groupBy("at", "cell.level", "cell.leaf")
         what = "Values of the quasi-identifiers on the levels that are published"
@@ -181,18 +187,19 @@ class MstRecoding(Recoding):
         squares = F.sum(F.col(ROWS).cast("decimal(20,0)") * F.col(ROWS).cast("decimal(18,0)"))
         totals = classes.agg(F.count(F.lit(1)), squares).first()
         assert totals is not None
-        total = self.fitted.frequencies.rows
-        recoded = Recoded(hierarchies, tuple(map(tuple, rows_by_node)), total, 0, int(totals[1]), int(totals[0]))
+        rows, suppressed = self.fitted.frequencies.rows, self.statistics.suppressed
+        counts_of = tuple(map(tuple, rows_by_node))
+        recoded = Recoded(hierarchies, counts_of, rows, suppressed, int(totals[1]), int(totals[0]))
         levels = (
-            LevelShares(name, tuple(float(counts.sum() / total) for counts in by_level))
+            LevelShares(name, tuple(float(counts.sum() / (rows - suppressed)) for counts in by_level))
             for name, by_level in zip(self.hierarchies, rows_by_node, strict=True)
         )
         return Measured(Measures(**summary(recoded, self.k)), tuple(levels))
 
     def left_out(self) -> dict[str, int]:
-        """Rows that the policies for nulls and unseen values drop; none is suppressed."""
-        counted = self.counted
-        return {"suppressed": 0, "dropped_nulls": counted.dropped_nulls, "dropped_unseen": counted.dropped_unseen}
+        """Rows that the fit suppressed, and those that the policies for nulls and unseen values drop."""
+        counted, suppressed = self.counted, self.statistics.suppressed
+        return {"suppressed": suppressed, "dropped_nulls": counted.dropped_nulls, "dropped_unseen": counted.dropped_unseen}
 
     @property
     def counted(self) -> Frequencies:

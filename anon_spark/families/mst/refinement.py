@@ -44,11 +44,12 @@ class Refining(NamedTuple):
     visits: int
     block_tuples: int
     divided_max: int
+    budget: int = 0  # rows that may be left out
 
     @property
     def needed(self) -> bool:
         """Whether there is anything to do."""
-        return self.sweeps > 0 or self.l is not None
+        return self.sweeps > 0 or self.l is not None or self.budget > 0
 
     def levels(self) -> tuple[Levels, Ints]:
         """The hierarchies as arrays, and the weights of their nodes."""
@@ -91,13 +92,8 @@ def refined_levels(refining: Refining, leaf: Codes, level: Codes, rows: Ints, va
     Tuples with the same values on their levels are one class. Guarantee: every class has k rows and l values.
     """
     levels, weights = refining.levels()
-    order = np.lexsort(leaf.T[::-1])
-    tuples = Tuples(np.ascontiguousarray(leaf[order]), rows[order], np.ascontiguousarray(values[order]))
-    distinct, before = np.unique(nodes_of(levels, leaf, level)[order], axis=0, return_inverse=True)
-    class_before: Codes = before.reshape(-1).astype(np.int32)
-    class_of = refined(
-        levels, weights, tuples, class_before, len(distinct), refining.k, refining.sweeps, refining.visits
-    )
+    tuples, order, before, count = classes_by_node(refining, leaf, level, rows, values)
+    class_of = refined(levels, weights, tuples, before, count, refining.k, refining.sweeps, refining.visits)
     numbers, number = np.unique(class_of, return_inverse=True)
     classes = classes_from(levels, weights, tuples, number.astype(np.int32), numbers.size, numbers.size)
     if not all(is_class(tuples, classes, number, refining.k) for number in range(numbers.size)):
@@ -107,11 +103,22 @@ def refined_levels(refining: Refining, leaf: Codes, level: Codes, rows: Ints, va
     return after
 
 
-def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataFrame:
-    """Leaves, levels and ROWS of the tuples of a frame that also has BLOCK (and VALUES), refined.
+def classes_by_node(
+    refining: Refining, leaf: Codes, level: Codes, rows: Ints, values: Codes
+) -> tuple[Tuples, Ints, Codes, int]:
+    """The tuples of a block in order, where each stood before, its class, and how many classes there are.
 
-    Cost: one shuffle of the distinct tuples; a task refines some blocks, one after the other.
+    Tuples with the same values on their levels are one class.
     """
+    order = np.lexsort(leaf.T[::-1])
+    tuples = Tuples(np.ascontiguousarray(leaf[order]), rows[order], np.ascontiguousarray(values[order]))
+    nodes = nodes_of(refining.levels()[0], leaf, level)[order]
+    distinct, number = np.unique(nodes, axis=0, return_inverse=True)
+    return tuples, order, number.reshape(-1).astype(np.int32), len(distinct)
+
+
+def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataFrame:
+    """A frame of leaves, levels, ROWS, BLOCK (and VALUES) with the levels of the tuples after refinement."""
     count = len(refining.hierarchies)
     leaves, levels = leaf_columns(count), level_columns(count)
 
@@ -119,11 +126,16 @@ def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataF
         leaf, level = matrix_of(table, leaves), matrix_of(table, levels)
         rows = table.column(ROWS).to_numpy().astype(np.int64)
         after = refined_levels(refining, leaf, level, rows, refining.values_in(table))
-        arrays = [pa.array(column, pa.int32()) for column in (*leaf.T, *after.T)]
-        return pa.Table.from_arrays([*arrays, pa.array(rows)], names=[*leaves, *levels, ROWS])
+        for name, column in zip(levels, after.T, strict=True):
+            table = table.set_column(table.column_names.index(name), name, pa.array(column, pa.int32()))
+        return table
 
-    schema = ", ".join([*(f"`{name}` int" for name in (*leaves, *levels)), f"`{ROWS}` long"])
-    tasks = min(-(-blocks // BLOCKS_PER_TASK), MOST_TASKS)
+    return in_each_block(assigned, blocks, step, schema_with(assigned, {}))
+
+
+def in_each_block(assigned: DataFrame, blocks: int, step: Callable[[pa.Table], pa.Table], schema: str) -> DataFrame:
+    """The tuples of each block after a step. Cost: one shuffle of the distinct tuples; a task takes some blocks in turn."""
+    tasks = min(max(1, -(-blocks // BLOCKS_PER_TASK)), MOST_TASKS)
     return assigned.repartition(tasks, BLOCK).groupBy(BLOCK).applyInArrow(step, schema)
 
 
@@ -136,7 +148,7 @@ def with_blocks(assigned: DataFrame, tuples: int, refining: Refining) -> DataFra
     count = len(refining.hierarchies)
     leaves = leaf_columns(count)
     if tuples <= refining.divided_max:
-        schema = _schema_with(assigned, {BLOCK: "int"})
+        schema = schema_with(assigned, {BLOCK: "int"})
         return assigned.coalesce(1).mapInArrow(_divide(refining, [*assigned.columns], leaves), schema)
     cells = [f"{CELL}{position}" for position in range(count)]
     columns = [name for name in assigned.columns if name.startswith(VALUES)]
@@ -146,11 +158,11 @@ def with_blocks(assigned: DataFrame, tuples: int, refining: Refining) -> DataFra
         for name in columns
     ]
     for up in range(1, max(hierarchy.height for hierarchy in refining.hierarchies) + 1):
-        known = assigned.mapInArrow(_with_cells(refining, cells, up), _schema_with(assigned, dict.fromkeys(cells, "int")))
+        known = assigned.mapInArrow(_with_cells(refining, cells, up), schema_with(assigned, dict.fromkeys(cells, "int")))
         found = known.groupBy(*cells).agg(F.count(F.lit(1)).alias(TUPLES), *levels, *held)
         if found.count() <= refining.divided_max:
             break
-    schema = _schema_with(found.select(*cells), {BLOCK: "int"})
+    schema = schema_with(found.select(*cells), {BLOCK: "int"})
     numbered = found.coalesce(1).mapInArrow(_divide(refining, cells, cells), schema)
     return known.join(numbered, cells).drop(*cells)
 
@@ -189,6 +201,6 @@ def _divide(refining: Refining, kept: Sequence[str], leaves: Sequence[str]) -> T
     return work
 
 
-def _schema_with(frame: DataFrame, new: dict[str, str]) -> str:
+def schema_with(frame: DataFrame, new: dict[str, str]) -> str:
     fields = [f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema]
     return ", ".join([*fields, *(f"`{name}` {kind}" for name, kind in new.items())])

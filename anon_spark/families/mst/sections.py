@@ -65,6 +65,7 @@ def _partition_items(partition: PartitionStatistics) -> list[Item]:
         ("Merged by", partition.merge),
         *([] if partition.rounds is None else [("Rounds", partition.rounds)]),
         *([] if partition.blocks is None else [("Blocks in which classes were refined", partition.blocks)]),
+        *([("Rows suppressed", partition.suppressed)] if partition.suppressed else []),
         *((f"Time of the {name}", seconds(spent)) for name, spent in partition.steps.items()),
     ]
     items: list[Item] = [Table("", ("what", "value"), rows)]

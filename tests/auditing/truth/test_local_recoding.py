@@ -192,6 +192,42 @@ def test_faults_in_the_assignment_are_told_apart(spark: SparkSession) -> None:
     assert "1 unchanged columns have another type than in the source: weight." in verdict.detail
 
 
+def test_a_tuple_that_the_assignment_leaves_out_is_suppressed(spark: SparkSession) -> None:
+    monks, cooks = leaves_of(("28", "monk")), leaves_of(("22", "cook"))
+    levels = assigned(EVERYBODY) | {monks: (None, None)}
+    rows = [row for row, (person, _) in zip(published(EVERYBODY), EVERYBODY, strict=True) if leaves_of(person) != monks]
+    shown = release(spark, rows)
+    verdict, account = verify_local_recoding(source(spark), shown, HIERARCHIES, assignment(spark, levels), KEPT)
+    assert verdict.passed and account == RowAccount(19, 14, 2, 0, 3, 0), verdict.detail
+    assert verify_rows(account, 2, {"suppressed": 2}).passed and not verify_rows(account, 1, {"suppressed": 2}).passed
+    # published although the assignment leaves it out; left out although it was assigned; one level missing; both at once
+    everything = release(spark, published(EVERYBODY))
+    verdict, account = verify_local_recoding(source(spark), everything, HIERARCHIES, assignment(spark, levels), KEPT)
+    assert faults(verdict.facts, LOCAL) == {"invented": 1} and account.balance == -2
+    verdict, _ = verify_local_recoding(source(spark), shown, HIERARCHIES, assignment(spark, assigned(EVERYBODY)), KEPT)
+    assert faults(verdict.facts, LOCAL) == {"absent": 1}
+    half = assignment(spark, levels | {monks: (None, 2)})
+    verdict, account = verify_local_recoding(source(spark), shown, HIERARCHIES, half, KEPT)
+    assert faults(verdict.facts, LOCAL) == {"outside": 1} and account.suppressed == 0 and account.balance == 2
+    twice = assignment(spark, [*levels.items(), (cooks, (None, None))])
+    verdict, _ = verify_local_recoding(source(spark), shown, HIERARCHIES, twice, KEPT)
+    assert faults(verdict.facts, LOCAL) == {"twice": 1}
+
+
+def test_missing_rows_of_a_current_release_count_as_suppressed_only_if_rows_may_be(spark: SparkSession) -> None:
+    rows = published(EVERYBODY)
+    shown = release(spark, rows[1:])
+    verdict, account = verify_covered(source(spark), shown, HIERARCHIES, KEPT)
+    assert faults(verdict.facts, COVERED) == {"totals": 1} and account.balance == 1
+    verdict, account = verify_covered(source(spark), shown, HIERARCHIES, KEPT, suppresses=True)
+    assert verdict.passed and (account.suppressed, account.balance) == (1, 0), verdict.detail
+    changed = release(spark, [replaced(rows[1], disease="plague"), *rows[2:]])
+    verdict, account = verify_covered(source(spark), changed, HIERARCHIES, KEPT, suppresses=True)
+    assert faults(verdict.facts, COVERED) == {"altered": 1}
+    verdict, account = verify_covered(source(spark), release(spark, [*rows, rows[0]]), HIERARCHIES, KEPT, suppresses=True)
+    assert verdict.facts["totals"] == 1 and account.balance == -1
+
+
 def test_wrong_arguments_are_refused(spark: SparkSession) -> None:
     rows, evidence = release(spark, published(PEOPLE)), assignment(spark, assigned(PEOPLE))
     assert assignment_columns(2) == (["_anon_leaf_0", "_anon_leaf_1"], ["_anon_level_0", "_anon_level_1"])

@@ -244,8 +244,8 @@ def test_jobs_that_are_refused_before_a_row_is_read(town: Town, tmp_path: Path) 
     listing = place.listing()
     with pytest.raises(HierarchyError, match="city: 2 on levels 1 and 2"):
         place.run(**MST)
-    with pytest.raises(ConfigurationError, match=r"privacy.suppression: unknown key"):
-        place.job(**MST | {"privacy": {"k": 5, "suppression": 0.1}})
+    with pytest.raises(ConfigurationError, match=r"privacy.suppression: "):
+        place.job(**MST | {"privacy": {"k": 5, "suppression": 1}})
     with pytest.raises(ConfigurationError, match=r"lattice: unknown key"):
         place.job(**MST, lattice={"search": "exact"}, mst__merge=REMOVED)
     assert {name for name, _ in place.listing().items()} - set(listing) <= {"job.yaml"}

@@ -47,7 +47,7 @@ def node_weights(levels: Levels, rows: int) -> Ints:
 
     Fewer than 32 bits after the point where sums over the whole table would not fit into 64.
     """
-    bits = min(WEIGHT_BITS, 62 - (rows * levels.heights.size).bit_length())
+    bits = _bits(levels, rows)
     weights = np.zeros(levels.codes.size, dtype=np.int64)
     for start, width, height in zip(levels.starts.tolist(), levels.leaves.tolist(), levels.heights.tolist(), strict=True):
         for at in range(start, start + width * (height + 1), width):
@@ -56,6 +56,15 @@ def node_weights(levels: Levels, rows: int) -> Ints:
             if width > 1:
                 weights[at : at + width] = (below * 2**bits + (width - 1) // 2) // (width - 1)
     return weights
+
+
+def full_weight(levels: Levels, rows: int) -> int:
+    """The weight of a row that is left out: 1 for each attribute, in the fixed point of `node_weights`."""
+    return int(levels.heights.size) << _bits(levels, rows)
+
+
+def _bits(levels: Levels, rows: int) -> int:
+    return min(WEIGHT_BITS, 62 - (rows * levels.heights.size).bit_length())
 
 
 @compiled
