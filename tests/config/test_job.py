@@ -115,7 +115,8 @@ def test_the_example_of_mst() -> None:
         load_job(CONF / "mst.yaml", ["privacy.l=2", "columns.sensitive=[]"])
     with pytest.raises(ConfigurationError, match=r"^privacy.suppression: "):
         load_job(CONF / "mst.yaml", ["privacy.suppression=1"])
-    assert load_job(CONF / "mst.yaml", ["privacy.suppression=0.1"]).privacy.budget(25) == 2
+    some = load_job(CONF / "mst.yaml", ["privacy.suppression=0.1"])
+    assert isinstance(some, MstJob) and some.privacy.budget(25) == 2
 
 
 def test_defaults() -> None:

@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -37,7 +38,9 @@ from anon_spark.report.formats import plain
 from anon_spark.samples.adult import adult
 from anon_spark.samples.census import census, census_hierarchies
 from anon_spark.spark_session import make_session
+from jobs.benchmark import scaled
 from jobs.benchmarks.census_runs import STEPS, census_run, growth, print_scale, seconds_by_step, timed, written_census
+from jobs.benchmarks.lattice import large
 from jobs.markdown import table
 
 NAIVE_NODES = 8
@@ -51,7 +54,11 @@ def report(grown: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     measured = [searches(spark, None)]
     if options.data is not None:
         measured.append(searches(spark, options.data))
-    return "\n\n".join([_searches_text(measured), _growth_text(grown)])
+    wide = [
+        scaled("jobs/benchmarks/lattice/large.py", rows, options.folder, ["--table", name])
+        for name, rows in large.ROWS.items()
+    ]
+    return "\n\n".join([_searches_text(measured), large.large_text(wide), _growth_text(grown)])
 
 
 def searches(spark: SparkSession, data: Path | None, rows: int = 30_000) -> dict[str, Any]:
@@ -75,7 +82,8 @@ def searches(spark: SparkSession, data: Path | None, rows: int = 30_000) -> dict
         exhaustive_front(Scores(lattice, ways, loss))  # starts the Python workers
         found = {
             "exhaustive": search(exhaustive_front),
-            "exact": search(exact_front),
+            "exact, random batches": search(exact_front),
+            "exact, guided": search(partial(exact_front, guided=True)),
             "poka": search(lambda scores: nondominated(Poka(scores, lattice.average_height).visit())),
         }
         naive = naive_seconds(counted, budget)

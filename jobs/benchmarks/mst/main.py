@@ -12,12 +12,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.errors import AnonSparkError
+from anon_spark.families.mst.anonymizer import MstAnonymizer
 from anon_spark.families.mst.kernels.distances import levels_of
 from anon_spark.families.mst.kernels.neighbours import Classes
 from anon_spark.families.mst.kernels.spanning import spanning_tree
@@ -31,6 +32,7 @@ from jobs.benchmarks.census_runs import STEPS, census_run, growth, print_scale, 
 from jobs.benchmarks.mst.opponents import CENSUS_ROWS, Tuples, collected, compare, opponents_text, rounds_text, source
 from jobs.benchmarks.mst.plain_rounds import PlainMerged, merge_in_plain_rounds, numbered
 from jobs.benchmarks.mst.plain_trees import kruskal_weights, prim_weights
+from jobs.benchmarks.mst.rivals import rivals_text
 from jobs.benchmarks.mst.spread import spread_text
 from jobs.markdown import table
 
@@ -40,6 +42,7 @@ K = 10
 REPEATS = 3
 LEAST_RATIO = 10
 MOST_EXPONENT = 1.15
+MOST_REFINED = 2
 
 
 def report(grown: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
@@ -60,6 +63,7 @@ def report(grown: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
         spread_text(spark),
         f"### Merging in rounds against greedy merging ({name}: greedy / rounds)",
         rounds_text(outcomes),
+        rivals_text(spark, options.data),
         f"### MSTK against full-domain recoding ({name}, the same hierarchies for all)",
         opponents_text(outcomes),
         growth_text(grown) if grown else "",
@@ -216,28 +220,37 @@ def merging_text(measured: Sequence[Merging]) -> str:
 
 
 def whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
-    """One run on the census."""
-    written_census(spark, rows, folder)
+    """One run on the census, then the fit alone without refinement and with it."""
+    written = written_census(spark, rows, folder)
     total, report = timed(lambda: census_run(spark, folder, "mst", {"k": K}))
+    fits = {refine: fit_seconds(written, refine) for refine in ("none", "local")}
     shutil.rmtree(folder)
     partition, measures = plain(report.facts)["partition"], plain(report.facts)["measures"]
     return {
         "rows": rows,
         "total": total,
         "timings": dict(report.timings),
+        "fits": fits,
         **{name: partition[name] for name in ("tuples", "small", "merge", "rounds", "steps")},
         **{name: measures[name] for name in ("glm", "il")},
     }
 
 
+def fit_seconds(df: DataFrame, refine: Literal["none", "local"]) -> float:
+    anonymizer = MstAnonymizer(k=K, quasi_identifiers=census_hierarchies(), refine=refine)
+    seconds, recoding = timed(lambda: anonymizer.fit(df))
+    recoding.close()
+    return seconds
+
+
 def growth_text(grown: Sequence[dict[str, Any]]) -> str:
-    head = ["rows", "distinct tuples", "small classes", "tree", "split", "merge", "rounds", "whole run", "GLM", "IL"]
+    head = ["rows", "distinct tuples", "small classes", "tree", "split", "merge", "refine", "rounds", "whole run", "GLM", "IL"]
     rows = [
         [
             f"{found['rows']:,}",
             f"{found['tuples']:,}",
             f"{found['small']:,}",
-            *(f"{found['steps'][step]:.1f}" for step in ("tree", "split", "merge")),
+            *(f"{found['steps'][step]:.1f}" for step in ("tree", "split", "merge", "refine")),
             str(found["rounds"] or found["merge"]),
             f"{found['total']:.1f}",
             f"{found['glm']:.4f}",
@@ -249,8 +262,20 @@ def growth_text(grown: Sequence[dict[str, Any]]) -> str:
         f"### Whole runs (census, eight attributes, k = {K}; standalone master, two one-core workers, driver 1g, "
         "maxResultSize 64m; seconds)",
         table(head, rows),
-        "Seconds per step (fit includes tree, split and merge):",
+        "Seconds per step (fit includes tree, split, merge and refine):",
         table(["rows", *STEPS], seconds_by_step(grown)),
+        f"The fit alone, one after the other. Asked for: with refinement at most {MOST_REFINED}× the fit without.",
+        table(
+            ["rows", "without refinement", "with", "ratio"],
+            [
+                [
+                    f"{found['rows']:,}",
+                    *(f"{found['fits'][refine]:.1f}" for refine in ("none", "local")),
+                    f"**{found['fits']['local'] / found['fits']['none']:.2f}×**",
+                ]
+                for found in grown
+            ],
+        ),
     ]
     if len(grown) > 1:
         times, exponent = growth(grown)
@@ -258,8 +283,8 @@ def growth_text(grown: Sequence[dict[str, Any]]) -> str:
         parts.append(
             f"From {grown[0]['rows']:,} to {grown[-1]['rows']:,} rows the whole run takes **{times:.1f}×** as long "
             f"(exponent {exponent:.2f}; limit {MOST_EXPONENT}, {held}). What every run costs, however small, is in it: "
-            f"from {grown[-2]['rows']:,} rows on the exponent is {growth(grown[-2:])[1]:.2f}, and that of tree, split and "
-            f"merge together {growth([{**found, 'total': sum(found['steps'].values())} for found in grown])[1]:.2f}."
+            f"from {grown[-2]['rows']:,} rows on the exponent is {growth(grown[-2:])[1]:.2f}, and that of the fit "
+            f"alone {growth([{**found, 'total': found['fits']['local']} for found in grown])[1]:.2f}."
         )
     return "\n\n".join(parts)
 
