@@ -20,7 +20,7 @@ from jobs.baselines.scoring import mean_loss, single_rows
 from jobs.baselines.top_down import top_down
 from tests.families.mst.tables import FLAT, PAIRS, Case, arrays_of, case_of, cases, crowd
 
-pytestmark = [pytest.mark.compiles, pytest.mark.long]  # rivals for the benchmark: nothing that a release depends on
+pytestmark = [pytest.mark.compiles, pytest.mark.long]  # rivals for benchmarks: no release depends on them
 
 Baseline = Callable[[Levels, Codes, int], Codes]
 
