@@ -26,7 +26,8 @@ from anon_spark.auditing.release.rows import RowAccount, verify_rows
 from anon_spark.auditing.truth.compatibility import verify_nr_compat
 from anon_spark.auditing.truth.full_domain import verify_recoding
 from anon_spark.auditing.truth.linked import verify_linked
-from anon_spark.auditing.truth.local_recoding import assignment_columns, verify_covered, verify_local_recoding
+from anon_spark.auditing.truth.local_coverage import verify_covered
+from anon_spark.auditing.truth.local_recoding import assignment_columns, verify_local_recoding
 from anon_spark.auditing.truth.nonreciprocal import verify_compatible, verify_fields
 from anon_spark.auditing.truth.transaction_coverage import verify_transactions_covered
 from anon_spark.auditing.truth.transactions import verify_transactions

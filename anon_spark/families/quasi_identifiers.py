@@ -40,6 +40,11 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
     def named(self) -> list[str]:
         return self.published
 
+    @property
+    def shows_labels(self) -> bool:
+        """Whether every quasi-identifier is published as a label of its hierarchy."""
+        return True
+
     def check_types(self, df: DataFrame) -> None:
         with_keys(df, self.hierarchies)  # refuses types that have no hierarchy
 

@@ -95,6 +95,10 @@ def _candidate(name: str, current: CurrentRelease) -> Candidate:
     job, steps, metadata = current.job, current.steps, current.published.metadata
     if not isinstance(steps, QuasiIdentifierPipeline):
         raise ConfigurationError(f"family {job.family}: only releases with generalized quasi-identifiers can be compared.")
+    if not steps.shows_labels:
+        raise ConfigurationError(
+            f"{job.output.table}: a release with extents cannot be compared: measures of labels do not fit it. Publish labels."
+        )
     asked = {"family": job.family, "k": current.steps.guarantee.k, "input_id": current.source.table_id}
     other = [key for key, value in asked.items() if metadata.get(key) != value]
     if other:

@@ -63,7 +63,7 @@ def test_the_same_of_a_local_recoding(spark: SparkSession) -> None:
 @pytest.mark.parametrize("suppression", [0.0, 0.5])
 def test_l_above_what_the_table_has(spark: SparkSession, suppression: float) -> None:
     df = table(spark, "aabbcc", ["flu", "cold"] * 3)
-    with pytest.raises(DataError, match="Column label has 2 distinct values, l = 3 asks for more. Lower l."):
+    with pytest.raises(DataError, match=r"Column label has 2 distinct values, l = 3 asks for more\. Lower l\."):
         MstAnonymizer(
             k=3, l=3, quasi_identifiers={"letter": LETTERS}, sensitive=["label"], suppression=suppression
         ).fit(df)

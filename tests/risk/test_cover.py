@@ -72,7 +72,7 @@ def brute_force(source: Sequence[Row], release: Sequence[Row]) -> CoverRisk:
 
 
 def attacked(
-    spark: SparkSession, source: Sequence[Row], release: Sequence[Row], at: int | None = None, **options: int
+    spark: SparkSession, source: Sequence[Row], release: Sequence[Row], at: int | None = None, **options: Any
 ) -> CoverRisk:
     people = frame(spark, source, NAMES, [pa.float64(), pa.string()], at)
     return cover_attack(people, frame(spark, release, NAMES, LABELS, at), HIERARCHIES, **options)

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.mst.assignment import assign, counted_value, sensitive_values
+from anon_spark.families.mst.extents import EXACT_ENDS, check_publish
 from anon_spark.families.mst.facts import PartitionStatistics
-from anon_spark.families.mst.job import MstJob, MstPrivacySpec, MstSpec
+from anon_spark.families.mst.job import MstJob, MstPrivacySpec, MstSpec, Publish
 from anon_spark.families.mst.partition import BLOCK_TUPLES, Merge, Settings
 from anon_spark.families.mst.recoding import Fitted, MstRecoding
 from anon_spark.model.guarantee import KAnonymity
@@ -39,8 +40,8 @@ class MstAnonymizer:
     are refined until no small change lowers the loss. Then whole tuples may be left out, up to the share `suppression` of
     the rows, where that lowers the loss.
 
-    Parameters are those of the job file. With `person`, every person must have one row. `workdir` is a private place
-    that all workers see (needed on a cluster).
+    Parameters are those of the job file; publish: column → label, extent or rounded_extent. With `person`, every person must
+    have one row. `workdir` is a private place that all workers see (needed on a cluster).
     Guarantee of what `fit` returns: see MstRecoding. Cost: one shuffle of the table to distinct tuples; the tree visits
     lattice nodes × distinct tuples; merging, then refinement, are the larger part.
     """
@@ -52,6 +53,7 @@ class MstAnonymizer:
     person: str | None = None
     l: int | None = None  # noqa: E741 - the literature's name
     suppression: float = default(MstPrivacySpec, "suppression")
+    publish: Mapping[str, Publish] = field(default_factory=dict)
     nulls: Literal["value", "suppress"] = default(MstJob, "nulls")
     on_unseen: Literal["error", "suppress"] = default(MstJob, "on_unseen")
     merge: Merge = default(MstSpec, "merge")
@@ -72,6 +74,7 @@ class MstAnonymizer:
         if len(set(named)) < len(named):
             raise ConfigurationError("A column has one role: name each column once.")
         refuse_ambiguous({n: h for n, h in self.quasi_identifiers.items() if isinstance(h, Hierarchy)})
+        check_publish(self.publish, self.quasi_identifiers)
 
     def fit(self, df: DataFrame, workspace: Workspace | None = None) -> MstRecoding:
         """Partition the table.
@@ -118,7 +121,8 @@ class MstAnonymizer:
             person=self.person,
             nulls=self.nulls,
             on_unseen=self.on_unseen,
-            warnings=[],
+            warnings=[EXACT_ENDS.format(name) for name, how in self.publish.items() if how == "extent"],
+            publish={name: how for name, how in self.publish.items() if how != "label"},
             statistics=PartitionStatistics(
                 **{name: value for name, value in assignment.statistics.items() if name != "seconds"},
                 steps=assignment.statistics["seconds"],

@@ -74,11 +74,24 @@ class MstFit(Facts):
 
 
 @dataclass(frozen=True)
+class ExtentShare:
+    """Mean share of its domain that a column published as extents covers: as labels it would be, and as it is."""
+
+    name: str
+    label: float
+    extent: float
+
+
+@dataclass(frozen=True)
 class Measured:
-    """Measures of a release, and the share of rows on each level of each attribute."""
+    """Measures of a release, the share of rows on each level of each attribute, and what extents gain.
+
+    GLM is that of what is published; the other losses are those of the labels, whether extents are published or not.
+    """
 
     measures: Measures
     levels: tuple[LevelShares, ...]
+    extents: tuple[ExtentShare, ...]
 
 
 @dataclass(frozen=True)

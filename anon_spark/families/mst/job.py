@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from anon_spark.config.job import PrivacySpec, QuasiIdentifierJob
-from anon_spark.config.spec import Problem, Spec, section, texts, whole
+from anon_spark.config.hierarchies import HierarchySpec
+from anon_spark.config.job import ColumnsSpec, PrivacySpec, QuasiIdentifierJob
+from anon_spark.config.spec import ColumnName, Problem, Spec, section, texts, whole
 
 
 class MstPrivacySpec(PrivacySpec):
@@ -18,6 +19,42 @@ class MstPrivacySpec(PrivacySpec):
     k: int = Field(ge=2, description="Least number of records in a class.")
     l: int | None = Field(  # noqa: E741 - the literature's name
         default=None, ge=2, description="Least number of distinct values of every sensitive column in a class.")
+
+
+Publish = Literal["label", "extent", "rounded_extent"]
+
+
+class MstColumnSpec(HierarchySpec):
+    """A quasi-identifier with its hierarchy, and what of a class is published."""
+
+    publish: Publish = Field(
+        default="label",
+        description="label: one of the hierarchy; extent: least and greatest number, both exact values of rows; rounded_extent: "
+        "both rounded outwards to the first labels.")
+
+    @model_validator(mode="after")
+    def _extent_of_numbers(self) -> MstColumnSpec:
+        if self.publish == "label":
+            return self
+        if self.kind in ("mask", "date"):
+            raise ValueError("publish: an extent goes with numbers only, not with a mask or dates")
+        if self.intervals is not None and not self.intervals.exact:
+            raise ValueError("publish: an extent needs the numbers themselves; leave exact: false out")
+        if self.publish == "rounded_extent" and self.intervals is not None and not self.intervals.widths:
+            raise ValueError("publish: rounded_extent needs at least one width")
+        return self
+
+
+class MstColumnsSpec(ColumnsSpec):
+    """Roles of the columns; a number may be published as the extent of its class."""
+
+    quasi_identifiers: Mapping[ColumnName, MstColumnSpec] = Field(
+        min_length=1, description="Columns to generalize, each with its hierarchy; their order decides ties only.")
+
+    @property
+    def publish(self) -> dict[str, Publish]:
+        """The columns that are not published as labels, and how they are."""
+        return {name: spec.publish for name, spec in self.quasi_identifiers.items() if spec.publish != "label"}
 
 
 class MstSpec(Spec):
@@ -39,6 +76,7 @@ class MstJob(QuasiIdentifierJob):
     """A job of the family `mst`."""
 
     family: Literal["mst"] = Field(description="The algorithm family.")
+    columns: MstColumnsSpec = Field(description="What the columns are for; a column that is not named is not published.")
     privacy: MstPrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
     mst: MstSpec = Field(default=MstSpec(), description="How the tree is cut, small classes are merged and all classes refined.")
 

@@ -16,9 +16,11 @@ from anon_spark.auditing import (
     verify_l_diversity,
     verify_local_recoding,
 )
+from anon_spark.auditing.reading.extents import Extent, Extents, with_labels, with_texts
 from anon_spark.config.options import options_of
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
 from anon_spark.families.mst.anonymizer import MstAnonymizer
+from anon_spark.families.mst.extents import ROUNDED, check_publish
 from anon_spark.families.mst.facts import CoverLookUp, MstFacts
 from anon_spark.families.mst.job import MstJob
 from anon_spark.families.mst.recoding import MstRecoding
@@ -43,6 +45,7 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
     def of(cls, job: MstJob, spark: SparkSession | None) -> MstPipeline:
         hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
         refuse_ambiguous({name: entry for name, entry in hierarchies.items() if isinstance(entry, Hierarchy)})
+        check_publish(job.columns.publish, hierarchies)
         return cls(job, hierarchies)
 
     @property
@@ -63,18 +66,29 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
             keep=job.columns.keep,
             person=job.columns.person,
             suppression=job.privacy.suppression,
+            publish=job.columns.publish,
             nulls=job.nulls,
             on_unseen=job.on_unseen,
             **options_of(self.job.mst),
             progress=progress,
         ).fit(df, workspace)
 
+    @property
+    def labelled(self) -> list[str]:
+        return [name for name in self.hierarchies if name not in self.job.columns.publish]
+
+    @property
+    def shows_labels(self) -> bool:
+        return not self.job.columns.publish
+
     def budget(self, rows: int) -> int:
         return self.job.privacy.budget(rows)
 
     def examine(self, staged: Staged[MstRecoding]) -> Examined:
         """The checks use the job's hierarchies. They count rows, because every person of the source has one row."""
-        release, hierarchies = staged.release, self.audited_hierarchies(staged.source)
+        hierarchies = self.audited_hierarchies(staged.source)
+        extents = self._extents(hierarchies)
+        release = with_texts(staged.release, extents)
         classes = published_classes(release, list(hierarchies), None, self.unchanged)
         classes = staged.workspace.store(classes, "audited-classes")
         truth, account = verify_local_recoding(
@@ -85,21 +99,25 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
             self.unchanged,
             self.job.nulls,
             classes,
+            extents,
         )
         return Examined(self._promise(release, classes), [truth], account)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks without the private assignment: each row must still cover a tuple."""
         hierarchies = self.audited_hierarchies(source)
+        extents = self._extents(hierarchies)
         coverage, account = verify_covered(
-            source, release, hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
+            source, with_labels(release, extents), hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
         )
-        return Examined(self._promise(release), [coverage], account)
+        return Examined(self._promise(with_texts(release, extents)), [coverage], account)
 
     def facts(self, staged: Staged[MstRecoding], audit: Audit) -> MstFacts:
         """Facts of the release; counts of fit and audit are reused."""
         recoding, rows = staged.recoding, audit.account.source
-        attack = cover_attack(staged.source, staged.release, recoding.fitted_hierarchies(), rows=rows)
+        hierarchies = recoding.fitted_hierarchies()
+        shown = with_texts(staged.release, self._extents(hierarchies))
+        attack = cover_attack(staged.source, shown, hierarchies, rows=rows, extents=list(self.job.columns.publish))
         look_up = CoverLookUp(
             **vars(self.look_up(attack)),
             expected_success_if_the_class_is_known=attack.class_expected,
@@ -117,6 +135,10 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
 
     def sections(self, facts: MstFacts) -> list[Section]:
         return mst_sections(facts)
+
+    def _extents(self, hierarchies: Mapping[str, Hierarchy]) -> Extents:
+        shown = self.job.columns.publish
+        return {name: Extent(hierarchies[name], how == ROUNDED) for name, how in shown.items()}
 
     def _promise(self, release: DataFrame, classes: DataFrame | None = None) -> list[Verdict]:
         k_anonymity = verify_k_anonymity(release, list(self.hierarchies), self.job.privacy.k, None, classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import and_
 from typing import Any
@@ -18,9 +18,13 @@ from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.mst.assignment import Assignment, counted_value
 from anon_spark.families.mst.covering import PublishedClasses, covering
-from anon_spark.families.mst.facts import Measured, Measures, MstFit, PartitionStatistics
+from anon_spark.families.mst.extents import widths, with_extents
+from anon_spark.families.mst.facts import ExtentShare, Measured, Measures, MstFit, PartitionStatistics
 from anon_spark.families.mst.frames import SIZE, VALUES, leaf_columns, level_columns
+from anon_spark.families.mst.job import Publish
 from anon_spark.families.recoding import Recoding
+from anon_spark.metrics.cells import Ints
+from anon_spark.metrics.glm import general_loss
 from anon_spark.metrics.recoded import Recoded, summary
 from anon_spark.model.facts import LevelShares
 from anon_spark.model.hierarchy import Hierarchy, Rule
@@ -76,6 +80,7 @@ class MstRecoding(Recoding):
     nulls: str = "value"
     on_unseen: str = "error"
     warnings: Sequence[str] = ()
+    publish: Mapping[str, Publish] = field(default_factory=dict)  # columns that are not published as labels
     labels: Sequence[Sequence[str | None]] | None = None  # the published labels of each class; None: still in `fitted`
     fitted: Fitted | None = field(default=None, repr=False, compare=False)  # not saved
 
@@ -128,7 +133,8 @@ class MstRecoding(Recoding):
         large = labelled.groupBy(*map(quoted, names)).agg(F.sum(ROWS).alias(SIZE)).where(F.col(SIZE) >= self.k)
         same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
         kept = labelled.alias("t").join(large.alias("c"), same, "left_semi")
-        released = without_metadata(self._joined(rows, kept, entries).select(*map(quoted, self.published)))
+        shown = with_extents(kept, {entry.name: entry.hierarchy for entry in entries}, self.publish)
+        released = without_metadata(self._joined(rows, shown, entries).select(*map(quoted, self.published)))
         return released if self.l is None else self._diverse(released, self.l)
 
     def _diverse(self, released: DataFrame, least: int) -> DataFrame:
@@ -150,12 +156,17 @@ class MstRecoding(Recoding):
         if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
         entries = self.fitted.frequencies.dictionaries
-        labelled = self.fitted.workspace.store(self._labelled(self.fitted.released), "release-tuples")
+        labelled = self.fitted.workspace.store(self._shown(), "release-tuples")
         if self.fitted.frequencies.tuples <= BROADCAST_TUPLES:
             labelled = F.broadcast(labelled)
         rows = self._coded(with_keys(df, self.hierarchies, self._carried()), entries)
         released = self._joined(rows, labelled, entries)
         return shuffled(released.select(*map(quoted, self.published)), key, self.published)
+
+    def _shown(self) -> DataFrame:
+        """The fitted tuples with what is published of them."""
+        assert self.fitted is not None, "only a fitted table is shown"
+        return with_extents(self._labelled(self.fitted.released), self.fitted_hierarchies(), self.publish)
 
     def evidence(self) -> Mapping[str, DataFrame]:
         """The levels of every distinct tuple, null for one that was left out: for the audit, never published."""
@@ -194,7 +205,22 @@ class MstRecoding(Recoding):
             LevelShares(name, tuple(float(counts.sum() / (rows - suppressed)) for counts in by_level))
             for name, by_level in zip(self.hierarchies, rows_by_node, strict=True)
         )
-        return Measured(Measures(**summary(recoded, self.k)), tuple(levels))
+        measures = Measures(**summary(recoded, self.k))
+        if not self.publish:
+            return Measured(measures, tuple(levels), ())
+        extents = self._extents(counts_of)
+        gained = sum(extent.label - extent.extent for extent in extents) / len(hierarchies) * (rows - suppressed) / rows
+        return Measured(replace(measures, glm=measures.glm - gained), tuple(levels), extents)
+
+    def _extents(self, rows_by_node: Sequence[Sequence[Ints]]) -> tuple[ExtentShare, ...]:
+        """What the extents cover of their domains, beside the labels that they replace. Cost: one small job."""
+        hierarchies = self.fitted_hierarchies()
+        covered = widths(self._shown(), hierarchies, list(self.publish))
+        by_name = dict(zip(hierarchies, rows_by_node, strict=True))
+        return tuple(
+            ExtentShare(name, float(general_loss([hierarchies[name]], [by_name[name]], 0)), share)
+            for name, share in covered.items()
+        )
 
     def left_out(self) -> dict[str, int]:
         """Rows that the fit suppressed, and those that the policies for nulls and unseen values drop."""
@@ -224,6 +250,7 @@ class MstRecoding(Recoding):
             "on_unseen": self.on_unseen,
             "statistics": vars(self.statistics),
             "warnings": list(self.warnings),
+            "publish": dict(self.publish),
             "labels": [list(row) for row in self.classes],
         }
 
@@ -234,7 +261,7 @@ class MstRecoding(Recoding):
             name: Rule.from_dict(saved) if name in rules else Hierarchy.from_dict(saved)
             for name, saved in content["hierarchies"].items()
         }
-        same = ("k", "l", "sensitive", "keep", "person", "nulls", "on_unseen", "warnings", "labels")
+        same = ("k", "l", "sensitive", "keep", "person", "nulls", "on_unseen", "warnings", "publish", "labels")
         statistics = PartitionStatistics.loaded(content["statistics"])
         return cls(hierarchies=hierarchies, statistics=statistics, **{name: content[name] for name in same})
 

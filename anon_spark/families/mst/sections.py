@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anon_spark.families.mst.facts import Measures, MstFacts, PartitionStatistics
+from anon_spark.families.mst.facts import ExtentShare, Measures, MstFacts, PartitionStatistics
 from anon_spark.model.facts import LevelShares
 from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
@@ -31,7 +31,7 @@ def mst_sections(facts: MstFacts) -> list[Section]:
     refuse_small_classes(facts.required_k, facts.class_sizes)
     return [
         Section("What was lost", _measure_items(facts.measures)),
-        Section("How far each attribute was generalized", _level_items(facts.levels)),
+        Section("How far each attribute was generalized", [*_level_items(facts.levels), *_extent_items(facts.extents)]),
         Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
         Section("What an attacker gains", risk_items(facts.risk)),
         Section("Tree, split, merge and refinement", _partition_items(facts.partition)),
@@ -53,6 +53,18 @@ def _level_items(levels: Sequence[LevelShares]) -> list[Item]:
         Text("", [words]),
         Picture("Share of rows on each level", shares_plot(levels), f"Shares of rows by level, from level 0. {shares}."),
     ]
+
+
+def _extent_items(extents: Sequence[ExtentShare]) -> list[Item]:
+    if not extents:
+        return []
+    rows = [(extent.name, extent.label, extent.extent) for extent in extents]
+    words = (
+        "Published as extents, so a class shows the least and greatest value of its rows (rounded, if the job says so). The "
+        "levels above are those of the labels that the extents replace."
+    )
+    head = ("column", "mean share of the domain: label", "extent")
+    return [Table("Extents", head, rows, words)]
 
 
 def _partition_items(partition: PartitionStatistics) -> list[Item]:

@@ -5,6 +5,7 @@ Every leaf is `height` levels below the one root (shallow leaves repeat a label)
 """
 
 from anon_spark.model.hierarchy.ambiguity import refuse_ambiguous
+from anon_spark.model.hierarchy.ends import ends_of
 from anon_spark.model.hierarchy.hierarchy import DateRule, Hierarchy, MaskRule, Rule
 from anon_spark.model.hierarchy.rules import as_rules, portable
 from anon_spark.model.hierarchy.values import BinGrid, calendar_day, canonical_number
@@ -18,6 +19,7 @@ __all__ = [
     "as_rules",
     "calendar_day",
     "canonical_number",
+    "ends_of",
     "portable",
     "refuse_ambiguous",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from anon_spark.columns import ROWS
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.risk.look_up.chances import error_of_ratio, sampled_sums, squares
 from anon_spark.risk.look_up.classes import SIZE, label_columns, published_sizes
-from anon_spark.risk.look_up.levels import CELLS_AT_ONCE, Levels
+from anon_spark.risk.look_up.levels import CELLS_AT_ONCE, Covering, EndsOfClasses, Levels
 
 CLASSES_AT_ONCE = 200_000  # classes that meet the sample in one worker, about
 
@@ -53,10 +53,12 @@ def cover_attack(
     hierarchies: Mapping[str, Hierarchy],
     tuples: int = 1000,
     rows: int | None = None,
+    extents: Collection[str] = (),
 ) -> CoverRisk:
     """Simulate the attack: find all published rows that are true of the known values of sampled rows, pick one.
 
-    hierarchies: quasi-identifier → hierarchy; tuples: most tuples to sample; rows: how many the source has, when known.
+    hierarchies: quasi-identifier → hierarchy; tuples: most tuples to sample; rows: how many the source has, when known;
+    extents: columns whose labels are texts of two ends, which cover the numbers between them.
     A class covers a tuple iff each of its labels is the value or lies above it. Null is a value with a label of its own;
     the root covers everything, also values that the hierarchy does not know; any other unknown text covers nothing. A
     class below k that covers a sampled tuple shows as class_worst above 1/k, a row that escaped generalization is one.
@@ -69,7 +71,9 @@ def cover_attack(
     """
     names = list(hierarchies)
     rows = source.count() if rows is None else rows
-    levels = [Levels.of(hierarchy) for hierarchy in hierarchies.values()]
+    levels = [
+        EndsOfClasses.of(hierarchy) if name in extents else Levels.of(hierarchy) for name, hierarchy in hierarchies.items()
+    ]
     leaves = ", ".join(f"{name} int" for name in tuple_columns(len(names)))
     chunks = 1 + rows // CLASSES_AT_ONCE
     persons = (
@@ -101,7 +105,7 @@ def cover_attack(
     )
 
 
-def _leaves(levels: list[Levels]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+def _leaves(levels: Sequence[Covering]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """Sampled tuples: values → leaves."""
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -116,7 +120,7 @@ def _leaves(levels: list[Levels]) -> Callable[[Iterable[pa.RecordBatch]], Iterab
     return encode
 
 
-def _attack(levels: list[Levels]) -> Callable[[pa.Table, pa.Table], pa.Table]:
+def _attack(levels: Sequence[Covering]) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """The sample and some classes → per sampled tuple its rows, the candidates and the smallest class among these.
 
     Cost: classes times tuples, of which CELLS_AT_ONCE are held at a time.

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from anon_spark.auditing import RowAccount, assignment_columns, verify_covered, verify_local_recoding, verify_rows
 from anon_spark.auditing.reading import labels
 from anon_spark.auditing.reading.labels import Labels
-from anon_spark.auditing.truth import local_recoding
+from anon_spark.auditing.truth import local_coverage
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from tests.auditing.town import Row, frame
@@ -242,7 +242,7 @@ def test_wrong_arguments_are_refused(spark: SparkSession) -> None:
     ambiguous = Hierarchy.from_levels([("x", "north", "x"), ("y", "south", "x"), ("z", "west", "z")])
     with pytest.raises(ConfigurationError, match="1 labels of age mean different values"):
         verify_covered(source(spark), rows, {**HIERARCHIES, "age": ambiguous}, KEPT)
-    local_recoding._refuse_ambiguous({"age": STARS.with_null(), **HIERARCHIES})  # a null leaf makes nothing ambiguous
+    local_coverage._refuse_ambiguous({"age": STARS.with_null(), **HIERARCHIES})  # a null leaf makes nothing ambiguous
 
 
 def test_labels_have_one_number_and_one_level() -> None:
@@ -291,10 +291,10 @@ def test_without_the_assignment_an_honest_release_is_covered_and_gross_faults_ar
 
 @pytest.mark.long
 def test_a_sample_of_level_vectors_is_always_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_recoding, "MOST_VECTORS", 3)
+    monkeypatch.setattr(local_coverage, "MOST_VECTORS", 3)
     found = []
     for at, broadcast, long in ((1, 100, 2**62), (7, 0, 2)):  # classes sent to the tuples, or shuffled with them
-        monkeypatch.setattr(local_recoding, "MOST_BROADCAST", broadcast)
+        monkeypatch.setattr(local_coverage, "MOST_BROADCAST", broadcast)
         monkeypatch.setattr(labels, "LONG", long)  # one key for both columns, or two
         verdict, account = verify_covered(source(spark, at), release(spark, uncovered()[1:], at), HIERARCHIES, KEPT)
         found.append((dict(verdict.facts), account, verdict.detail))
