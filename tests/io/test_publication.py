@@ -182,6 +182,7 @@ def test_of_several_runs_on_one_state_one_is_published(spark: SparkSession, tmp_
     assert len(history(spark, table, 9)) == 2  # no second draw is there, not even by time travel
 
 
+@pytest.mark.long
 def test_a_run_that_comes_between_check_and_commit_loses(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

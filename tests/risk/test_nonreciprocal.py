@@ -106,6 +106,7 @@ def test_a_sound_ring_keeps_its_promise(spark: SparkSession) -> None:
     assert fit.error > (2 / 9 / fit.trials) ** 0.5  # as if records moved each on its own
 
 
+@pytest.mark.long
 def test_schemes_that_favour_a_row_are_refused(spark: SparkSession) -> None:
     own, middle = shifts(20, K)[0], shifts(20, K)[1]
 
@@ -130,6 +131,7 @@ def best_fit(ring: Sequence[Record], rows: Sequence[Slot], draws: Sequence[Assig
     return sum(chances) / len(chances)
 
 
+@pytest.mark.long
 def test_the_attack_by_fit_is_its_definition(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     ring = [*random_records(17, 6, 2), frozenset(), frozenset(), frozenset({77, 78})]
     rows, rng = published(ring, ring_graph(20, K)), Random(9)

@@ -119,6 +119,7 @@ def figure(items: Sequence[str]) -> list[Published]:
     return [Published(cells, frozenset(map(tuple, of.split()))) for cells, of in zip(FIGURE, items, strict=True)]
 
 
+@pytest.mark.long
 def test_the_figures_of_the_paper(spark: SparkSession, event_log: EventLog) -> None:
     first = figure(["E F ABCD", "E F ABCD", "E ABCD", "F ABCD", "E", "F ABCD"])
     since = event_log.mark()

@@ -173,6 +173,7 @@ def test_faults_of_the_graph(spark: SparkSession) -> None:
     assert counted(graph_of(spark, replace(HONEST, edges=both)), *GRAPH) == {"chosen": 26, "choices": 1}
 
 
+@pytest.mark.long
 def test_other_faults_of_the_graph(spark: SparkSession) -> None:
     edges, linked, staged = HONEST.edges, HONEST.linked, HONEST.staged
     found = graph_of(spark, replace(HONEST, staged=staged[1:]))  # a slot is lost

@@ -214,6 +214,7 @@ def test_a_tuple_that_the_assignment_leaves_out_is_suppressed(spark: SparkSessio
     assert faults(verdict.facts, LOCAL) == {"twice": 1}
 
 
+@pytest.mark.long
 def test_missing_rows_of_a_current_release_count_as_suppressed_only_if_rows_may_be(spark: SparkSession) -> None:
     rows = published(EVERYBODY)
     shown = release(spark, rows[1:])

@@ -165,6 +165,7 @@ def test_each_lie_is_caught_alone(spark: SparkSession, half: int) -> None:
     assert "Athens" not in str(raised.value) and "milk" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_faults_of_ranges(spark: SparkSession) -> None:
     tight = {"lo": 20, "hi": 23}
     found, _ = linked_verdict(spark, replace(HONEST, staged=[(tight, *row[1:]) if row[-1] < 3 else row for row in ROWS]))
@@ -236,6 +237,7 @@ STANDING: dict[str, list[Row]] = {  # each on another row of the source
 }
 
 
+@pytest.mark.long
 def test_faults_of_a_current_release(spark: SparkSession) -> None:
     found, account = current_verdict(spark, replace(HONEST, staged=[row for of in STANDING.values() for row in of]))
     assert counted(found) == {"unknown_labels": 1, "outside": 4, "unknown_items": 2} and account.balance == 0

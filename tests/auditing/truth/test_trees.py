@@ -233,6 +233,7 @@ def test_policies_drop_whole_records(spark: SparkSession) -> None:
     assert counted(found) == {"unlinked": 1} and account == RowAccount(10, 6, 0, 4, 1, 0)
 
 
+@pytest.mark.long
 def test_nested_values_say_the_same(spark: SparkSession) -> None:
     trees_ = [ward.released(ward.paths_of([patient]), ROOTS) for patient in PATIENTS]
     values = [ward.nested(tree) for tree in trees_]
@@ -251,6 +252,7 @@ def test_nested_values_say_the_same(spark: SparkSession) -> None:
         verify_trees(ward.source(spark), flat, linked, SCHEMA, HIERARCHIES, ROOTS)
 
 
+@pytest.mark.long
 def test_faults_of_a_current_release(spark: SparkSession) -> None:
     rows = HONEST.staged
     told = [

@@ -163,6 +163,7 @@ def test_the_gate_refuses(gate: Gate, name: str) -> None:
     assert check in gate.failed(fault(gate))
 
 
+@pytest.mark.long
 def test_a_run_publishes_nothing(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = refused_by_a_run(gate, monkeypatch, lambda staged: without_a_row(staged.withColumn("illness", F.lit("flu"))))
     assert failed == ["truthfulness", "row accounting"]

@@ -127,6 +127,7 @@ def test_groups_are_taken_by_gain_and_one_that_is_too_large_is_passed_over() -> 
     assert taken == {0: [], 2: [7], 3: [9], 5: [9, 7], 8: [9, 8], 10: [9, 8, 7]}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_same_rows_stay_for_any_partitions(spark: SparkSession) -> None:
     hierarchies = {

@@ -129,6 +129,7 @@ def test_groups_of_a_longer_order() -> None:
 # --- CAHD -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 10**6))
 def test_cahd_is_that_of_the_oracle(p: int, alpha: int, seed: int) -> None:
