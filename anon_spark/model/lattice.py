@@ -15,7 +15,7 @@ from anon_spark.model.hierarchy import Hierarchy
 
 Node = tuple[int, ...]
 MOST_NODES = 5_000_000  # for whose bounds the driver holds some arrays of numbers
-MOST_STATUS_NODES = 2_000_000_000  # for which it holds one byte each
+MOST_STATUS_NODES = 2_000_000_000  # for which it holds one byte each, where one k is searched
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,11 @@ def below_or_equal(node: Node, other: Node) -> bool:
 
 
 def lattice_of(hierarchies: Sequence[Hierarchy], one_k: bool = False) -> Lattice:
-    """The lattice of the hierarchies, refused when the driver could not hold its bounds; for one k, one byte per node."""
+    """The lattice of the hierarchies, refused when the driver could not hold its bounds; for one k it may have any size."""
     lattice = Lattice(tuple(hierarchy.height for hierarchy in hierarchies))
-    most = MOST_STATUS_NODES if one_k else MOST_NODES
-    if lattice.size > most:
+    if lattice.size > MOST_NODES and not one_k:
         raise LimitExceeded(
-            f"The lattice has {lattice.size:,} nodes, at most {most:,} are searched. Use fewer levels or columns.",
+            f"The lattice has {lattice.size:,} nodes, at most {MOST_NODES:,} are searched. Use fewer levels or columns.",
             nodes=lattice.size,
         )
     return lattice

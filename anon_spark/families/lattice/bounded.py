@@ -17,19 +17,16 @@ from time import monotonic
 
 import numpy as np
 
+from anon_spark.families.lattice.borders import open_nodes
 from anon_spark.families.lattice.scores import Scores
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.open_nodes import BINS, CLOSED, LATER, OPEN, draw_open, open_floors, put_off
 from anon_spark.model.front import Point
 from anon_spark.model.lattice import Node
 
 GAPS = tuple(Fraction(percent, 100) for percent in (20, 10, 5, 2, 0))
-BATCH = 64
 DESCENTS = 20
-SAMPLE = 2_048  # open nodes that a batch is chosen from
 MOST_PENALTIES = 200  # evaluated nodes that put off nodes below them when a new gap begins
 SAFE_BITS = 62
-CHUNK = 2**24
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,8 @@ def least_loss(scores: Scores, k: int, max_nodes: int, max_seconds: float) -> Le
 
     Guarantee: no node at this k loses less than `lower_bound`, whenever the search ends. How near it comes to the loss found
     depends on the budget, and with `max_seconds` on the machine.
-    Cost: one byte per node on the driver, and a walk over all of them per batch of at most 64 chains.
+    Cost: one byte per node on the driver, and a walk over all of them per batch of at most 64 chains; above MOST_STATUS_NODES
+    only the border of the infeasible nodes, and boxes of open ones.
     """
     return _Search(scores, k, max_nodes, monotonic() + max_seconds).run()
 
@@ -67,8 +65,7 @@ class _Search:
         self._terms = np.zeros((self._shape.size, int(self._shape.max())), dtype=np.int64)
         for attribute, terms in enumerate(by_level):
             self._terms[attribute, : len(terms)] = [term >> self._shift for term in terms]
-        self._status = np.full(self._lattice.size, OPEN, dtype=np.uint8)
-        self._by_node = self._status.reshape(self._lattice.shape)
+        self._open = open_nodes(self._lattice, self._terms)
         self._feasible = np.zeros((0, self._shape.size), dtype=np.int64)  # those evaluated that are above no other
         self._penalties: list[tuple[Ints, int]] = []
         self._best: Point | None = None
@@ -101,9 +98,9 @@ class _Search:
     def _evaluate(self, nodes: Sequence[Node]) -> None:
         for point in self._scores.evaluate_at(sorted({node for node in nodes if node not in self._scores.points}), self._k):
             if point.k < self._k:
-                self._close_below(point.node)
+                self._open.close_below(point.node)
                 continue
-            self._by_node[point.node] = CLOSED
+            self._open.close(point.node)
             if self._best is None or (point.loss, point.node) < (self._best.loss, self._best.node):
                 self._best = point
             levels = np.array(point.node, dtype=np.int64)
@@ -113,16 +110,13 @@ class _Search:
             penalty = point.loss - self._scores.loss.floor(self._scores.stats[point.node]) >> self._shift
             if penalty > 0:
                 self._penalties.append((levels, penalty))
-                put_off(self._status, self._shape, self._terms, levels, self._limit() - penalty)
-
-    def _close_below(self, node: Node) -> None:
-        self._by_node[tuple(slice(0, level + 1) for level in node)] = CLOSED
+                self._open.put_off(levels, self._limit() - penalty)
 
     def _is_feasible(self, node: Node) -> bool | None:
         """Whether a node reaches k; None if nothing is known about it."""
         if node in self._scores.points:
             return self._scores.points[node].k >= self._k
-        if self._by_node[node] == CLOSED:
+        if self._open.is_closed(node):
             return False
         return True if (self._feasible <= np.array(node)).all(axis=1).any() else None
 
@@ -133,35 +127,21 @@ class _Search:
 
     def _begin(self, gap: Fraction) -> None:
         self._gap = gap
-        for first in range(0, self._status.size, CHUNK):  # a mask of the whole lattice would take as much memory again
-            part = self._status[first : first + CHUNK]
-            part[part == LATER] = OPEN
+        self._open.begin_anew()
         by_reach = sorted(self._penalties, key=lambda found: -float(found[1]) * float(np.prod(found[0] + 1)))
         for levels, penalty in by_reach[:MOST_PENALTIES]:
-            put_off(self._status, self._shape, self._terms, levels, self._limit() - penalty)
+            self._open.put_off(levels, self._limit() - penalty)
 
     # --- which nodes are evaluated --------------------------------------------------------------------------------------
 
     def _pick(self) -> tuple[list[Node], int]:
-        """Open nodes with a floor just below the limit, none below another; and a floor that no open node is below."""
-        limit = self._limit()
-        width = max(1, limit // (8 * BINS))
-        bins, least = open_floors(self._status, self._shape, self._terms, limit, width)
-        left = int(bins.sum())
-        self._scores.tell(self._lattice.size - left, self._lattice.size, "nodes settled")
-        if left == 0:
-            return [], limit
-        upto = int(np.searchsorted(np.cumsum(bins), min(SAMPLE, left)))
-        low = 0 if upto == BINS - 1 else limit - (upto + 1) * width
-        seed = int(self._draw.integers(2**31))
-        drawn = draw_open(self._status, self._shape, self._terms, low, limit, SAMPLE, seed)
-        nodes = np.stack(np.unravel_index(drawn, self._lattice.shape), axis=1)
-        floors = self._terms[np.arange(self._shape.size), nodes].sum(axis=1)
-        chosen = np.zeros((0, self._shape.size), dtype=np.int64)
-        for node in nodes[np.lexsort((drawn, -floors))]:
-            if len(chosen) < BATCH and not (node <= chosen).all(axis=1).any():
-                chosen = np.concatenate([chosen, node[None]])
-        return [tuple(node) for node in chosen.tolist()], int(least)
+        """Open nodes with a floor below the limit, none below another; and a floor that no open node is below."""
+        nodes, least, left = self._open.pick(self._limit(), self._draw, self._over)
+        if left is None:
+            self._scores.tell(min(self._scores.evaluated, self._max_nodes), self._max_nodes, "nodes evaluated")
+        else:
+            self._scores.tell(self._lattice.size - left, self._lattice.size, "nodes settled")
+        return nodes, least
 
     def _descend(self) -> None:
         """From the top, lower attributes by chance, those with much loss more often, while the node stays feasible."""
@@ -196,7 +176,7 @@ class _Search:
                     chain.answer(known)
             for chain in chains:
                 if chain.asked is None:
-                    self._close_below(chain.node)
+                    self._open.close_below(chain.node)
             chains = [chain for chain in chains if chain.asked is not None]
             self._evaluate([chain.asked for chain in chains if chain.asked is not None])
 
