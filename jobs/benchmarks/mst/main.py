@@ -223,7 +223,7 @@ def whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
     """One run on the census, then the fit alone without refinement and with it."""
     written = written_census(spark, rows, folder)
     total, report = timed(lambda: census_run(spark, folder, "mst", {"k": K}))
-    fits = {refine: fit_seconds(written, refine) for refine in ("none", "local")}
+    fits = {refine: fit_seconds(written, refine, folder / "fits") for refine in ("none", "local")}
     shutil.rmtree(folder)
     partition, measures = plain(report.facts)["partition"], plain(report.facts)["measures"]
     return {
@@ -236,8 +236,9 @@ def whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
     }
 
 
-def fit_seconds(df: DataFrame, refine: Literal["none", "local"]) -> float:
-    anonymizer = MstAnonymizer(k=K, quasi_identifiers=census_hierarchies(), refine=refine)
+def fit_seconds(df: DataFrame, refine: Literal["none", "local"], folder: Path) -> float:
+    hierarchies = census_hierarchies()
+    anonymizer = MstAnonymizer(k=K, quasi_identifiers=hierarchies, refine=refine, workdir=str(folder))
     seconds, recoding = timed(lambda: anonymizer.fit(df))
     recoding.close()
     return seconds
