@@ -115,6 +115,7 @@ def test_a_saved_tree_holds_labels_of_the_release(table: DataFrame, workspace: W
     assert completed_of_trees(records, schema, HIERARCHIES, "suppress") == dict(fitted.forest.hierarchies)
 
 
+@pytest.mark.long
 def test_a_batch_keeps_l_by_suppression(spark: SparkSession, workspace: Workspace, tmp_path: Path) -> None:
     """Classes that are not diverse in the batch are left out, counted as the audit counts: null and NaN are one value."""
 

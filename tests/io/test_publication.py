@@ -81,6 +81,7 @@ def test_publication_by_path(spark: SparkSession, tmp_path: Path) -> None:
     assert output_of(spark, table) == Output(1, Published(1, said("run-2"), 1, ()))
 
 
+@pytest.mark.long
 def test_why_a_table_refused_a_release_is_known(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "release")
     for option, cause in (
@@ -114,6 +115,7 @@ def test_maintenance_is_no_change(spark: SparkSession, monkeypatch: pytest.Monke
     assert output_for_run(spark, "town.release") == Output(6, Published(6, METADATA, 6, ()))
 
 
+@pytest.mark.long
 def test_publication_by_catalog_name_begins_with_an_empty_commit(spark: SparkSession) -> None:
     spark.sql("CREATE SCHEMA IF NOT EXISTS town_publication")
     table = "town_publication.release"

@@ -239,6 +239,7 @@ def test_the_local_rule_for_long_windows() -> None:
         assert found.tolist() == expected and 0 < found.sum() < found.size * items
 
 
+@pytest.mark.long
 def test_blocks_are_solved_in_tasks(spark: SparkSession) -> None:
     rings = [random_records(12, 5, 40), random_records(9, 4, 41), random_records(9, 4, 42)]
     blocks = [published(ring, ring_graph(len(ring), K)) for ring in rings]

@@ -277,6 +277,7 @@ def test_failed_audit_publishes_nothing(
     assert not {value for value in (*CITIES, "Inhabitant", "asthma") if value in line + page.read_text() + repr(row)}
 
 
+@pytest.mark.long
 def test_text_of_an_unexpected_error_is_not_kept(
     victim: Town, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

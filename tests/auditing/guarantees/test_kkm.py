@@ -169,6 +169,7 @@ def crowd(number: int, seed: int) -> list[Published]:
     return rows
 
 
+@pytest.mark.long
 def test_a_crowd_is_brute_force(spark: SparkSession) -> None:
     k, l, m = 3, 2, 3  # noqa: E741
     rows = crowd(120, 3)

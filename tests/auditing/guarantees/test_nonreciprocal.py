@@ -336,6 +336,7 @@ def test_a_sample_is_compared_with_all(spark: SparkSession, monkeypatch: pytest.
     assert not verify_nr_compat(*bare.frames(spark)[:2], ITEMS, K, sample=6)[0]
 
 
+@pytest.mark.long
 def test_rows_and_labels_of_the_tables_add_up(spark: SparkSession) -> None:
     linked = [*HONEST.linked, (9001, None, "label 0")]
     source, release, _ = replace(HONEST, linked=linked).frames(spark)

@@ -52,7 +52,7 @@ def expected(hierarchy: Hierarchy, value: Any, level: int) -> tuple[str | None, 
     return (None, UNSEEN) if leaf is None else (hierarchy.labels[level][int(hierarchy.codes[level, leaf])], KEPT)
 
 
-@pytest.mark.parametrize("level", [1, "top"])
+@pytest.mark.parametrize("level", [pytest.param(1, marks=pytest.mark.long), "top"])
 def test_every_value_finds_the_leaf_its_definition_says(spark: SparkSession, level: int | str) -> None:
     names = list(COLUMNS)
     rows = list(zip(*(values for _, _, values in COLUMNS.values()), strict=True))

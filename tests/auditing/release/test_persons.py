@@ -37,6 +37,7 @@ def test_several_rows_and_rows_of_nobody_are_counted_apart(spark: SparkSession) 
         verify_one_row_each(frame(spark, [("ann",)], ["who"], [pa.string()]), "whom")
 
 
+@pytest.mark.long
 def test_audit_of_a_current_local_recoding_is_not_taken_in_by_rows_of_one_person(spark: SparkSession, tmp_path: Any) -> None:
     ages = [20, 21, 22, 25, 26, 27]
     release = frame(spark, [("[20, 24]",)] * 3 + [("[25, 29]",)] * 3, ["age"], [pa.string()])

@@ -176,6 +176,7 @@ def test_staged_release_and_facts_are_the_same(run: Run, source: DataFrame) -> N
     assert facts.search.evaluated <= facts.search.nodes == 5 * 4 * 3 * 3
 
 
+@pytest.mark.long
 def test_seven_partitions_give_the_same_recoding_and_release(spark: SparkSession, run: Run, workdir: Path) -> None:
     """Pitfall 16: nothing depends on the order of rows, tasks or sets; and the fit leaves nothing behind."""
     turned = town(spark, 7).orderBy(F.col("weight").desc())

@@ -221,6 +221,7 @@ def test_a_release_is_audited_later(town: Town) -> None:
     assert main(["audit", town.job_file(**MST)]) == 0
 
 
+@pytest.mark.long
 def test_a_release_that_is_not_what_it_says_is_not_published(
     town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,7 @@ def test_the_same_rows_stay_for_any_partitions(spark: SparkSession) -> None:
     assert shown[0] == shown[1] == shown[2] and ("h", "39") not in shown[0]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_job_counts_what_it_left_out_and_its_release_is_audited_later(spark: SparkSession, tmp_path: Path) -> None:
     table = people(201, age=[20 + 4 * (at // 20) for at in range(200)] + [59], city=["Aldorf"] * 200 + ["Dunmore"],

@@ -138,7 +138,7 @@ CASES: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", often(CASES, {"relational bound, both, partitions", "tfirst"}))
+@pytest.mark.parametrize("name", often(CASES, {"tfirst"}))
 def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame, name: str) -> None:
     given = CASES[name]
     several = "transactions" in given

@@ -127,6 +127,7 @@ def oracle_blocks(degree: int) -> list[list[int]]:
 # --- k --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_release_is_that_of_its_graph_whatever_the_partitions(spark: SparkSession, table: DataFrame) -> None:
     releases = {}
     with Workspace(spark) as workspace:
