@@ -20,6 +20,8 @@ from anon_spark.runs.preparation import prepare
 from tests.families.set_valued.test_run import SETS, baskets
 from tests.town import Town
 
+pytestmark = pytest.mark.long
+
 OTHER = SETS | {"privacy": {"k": 4}}  # another configuration of the same rows
 RT: dict[str, Any] = {
     "family": "relational_transaction",

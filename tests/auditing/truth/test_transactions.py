@@ -190,6 +190,7 @@ def test_faults_of_links(spark: SparkSession) -> None:
     assert found.violations == 2 + 2
 
 
+@pytest.mark.long
 def test_the_records_are_those_of_the_source(spark: SparkSession) -> None:
     other = replace(HONEST, linked=changed(HONEST.linked, 6, c3=["hiv", "hiv"]))  # as a set the same
     assert linked_verdict(spark, other)[0].passed

@@ -18,6 +18,8 @@ from tests.families.gate import Attempt, Faults, Gate, lying, one_changed, refus
 from tests.families.people import CITIES, JOB, ZIPS, people
 from tests.town import Town
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def gate(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:

@@ -73,7 +73,7 @@ def assigned(frequencies: Frequencies, values: DataFrame | None, settings: Setti
     return Counter(zip(*table.to_pydict().values(), strict=True)), found.statistics
 
 
-@pytest.mark.parametrize("name", often(CASES, {"blocks, then rounds"}))
+@pytest.mark.parametrize("name", often(CASES, set()))
 def test_spread_over_tasks_or_in_one_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(spread, "SHARE_CLASSES", 60)  # two to four shares
     case, options = CASES[name]

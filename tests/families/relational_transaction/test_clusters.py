@@ -219,6 +219,7 @@ def test_the_widest_union_loses_1_at_most(count: int) -> None:
 # --- blocks ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(tables(most_rows=60, least_rows=12), st.integers(1, 4), st.integers(1, 20))
 def test_blocks_are_those_of_brute_force(table: Table, k: int, most: int) -> None:
