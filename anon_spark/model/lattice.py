@@ -15,7 +15,6 @@ from anon_spark.model.hierarchy import Hierarchy
 
 Node = tuple[int, ...]
 MOST_NODES = 5_000_000  # for whose bounds the driver holds some arrays of numbers
-MOST_STATUS_NODES = 2_000_000_000  # for which it holds one byte each, where one k is searched
 
 
 @dataclass(frozen=True)

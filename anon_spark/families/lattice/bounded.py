@@ -2,9 +2,9 @@
 
 A node is infeasible if its classes below k hold more rows than may be suppressed. Then all nodes below it are infeasible. A
 feasible node loses at least its floor, its loss without suppression; what suppression adds is at least what it adds at any
-evaluated node above. Randomized descents from the top find a first release. After that, open nodes are evaluated whose floor
-lies just below (1 - gap) × the least loss found. An infeasible one is raised, attribute by attribute, as long as it stays
-infeasible, and everything below it is closed. When no such node is open, the gap is proven, and a smaller one is tried.
+evaluated node above. Randomized descents from the top find a first release. After that, open nodes are evaluated that could lose
+less than (1 - gap) × the least loss found. An infeasible one is raised, attribute by attribute, as long as it stays infeasible,
+and everything below it is closed. When no such node is open, the gap is proven, and a smaller one is tried.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from time import monotonic
 
 import numpy as np
 
-from anon_spark.families.lattice.borders import open_nodes
+from anon_spark.families.lattice.open_nodes import OpenNodes
 from anon_spark.families.lattice.scores import Scores
-from anon_spark.kernels.classes import Ints
 from anon_spark.model.front import Point
 from anon_spark.model.lattice import Node
 
 GAPS = tuple(Fraction(percent, 100) for percent in (20, 10, 5, 2, 0))
 DESCENTS = 20
-MOST_PENALTIES = 200  # evaluated nodes that put off nodes below them when a new gap begins
 SAFE_BITS = 62
 
 
@@ -42,8 +40,8 @@ def least_loss(scores: Scores, k: int, max_nodes: int, max_seconds: float) -> Le
 
     Guarantee: no node at this k loses less than `lower_bound`, whenever the search ends. How near it comes to the loss found
     depends on the budget, and with `max_seconds` on the machine.
-    Cost: one byte per node on the driver, and a walk over all of them per batch of at most 64 chains; above MOST_STATUS_NODES
-    only the border of the infeasible nodes, and boxes of open ones.
+    Cost: batches of at most 64 chains, in which a node is evaluated at each step; on the driver, boxes of open nodes and the
+    border of the infeasible ones, whatever the size of the lattice.
     """
     return _Search(scores, k, max_nodes, monotonic() + max_seconds).run()
 
@@ -65,11 +63,9 @@ class _Search:
         self._terms = np.zeros((self._shape.size, int(self._shape.max())), dtype=np.int64)
         for attribute, terms in enumerate(by_level):
             self._terms[attribute, : len(terms)] = [term >> self._shift for term in terms]
-        self._open = open_nodes(self._lattice, self._terms)
+        self._open = OpenNodes(self._lattice, self._terms)
         self._feasible = np.zeros((0, self._shape.size), dtype=np.int64)  # those evaluated that are above no other
-        self._penalties: list[tuple[Ints, int]] = []
         self._best: Point | None = None
-        self._gap = GAPS[0]
         self._draw = np.random.default_rng(0)
 
     def run(self) -> LeastLoss | None:
@@ -79,10 +75,11 @@ class _Search:
         self._descend()
         proven = 0
         for gap in GAPS:
-            self._begin(gap)
+            self._open.begin_anew()
             while not self._over():
-                nodes, least = self._pick()
+                nodes, least = self._open.pick(self._limit(gap), self._draw, self._over)
                 proven = max(proven, least)
+                self._scores.tell(min(self._scores.evaluated, self._max_nodes), self._max_nodes, "nodes evaluated")
                 if not nodes:
                     break
                 self._evaluate(nodes)
@@ -100,48 +97,29 @@ class _Search:
             if point.k < self._k:
                 self._open.close_below(point.node)
                 continue
-            self._open.close(point.node)
+            penalty = point.loss - self._scores.loss.floor(self._scores.stats[point.node]) >> self._shift
+            self._open.close(point.node, penalty)
             if self._best is None or (point.loss, point.node) < (self._best.loss, self._best.node):
                 self._best = point
             levels = np.array(point.node, dtype=np.int64)
             if not (self._feasible <= levels).all(axis=1).any():
                 above = (self._feasible >= levels).all(axis=1)
                 self._feasible = np.concatenate([self._feasible[~above], levels[None]])
-            penalty = point.loss - self._scores.loss.floor(self._scores.stats[point.node]) >> self._shift
-            if penalty > 0:
-                self._penalties.append((levels, penalty))
-                self._open.put_off(levels, self._limit() - penalty)
 
     def _is_feasible(self, node: Node) -> bool | None:
         """Whether a node reaches k; None if nothing is known about it."""
         if node in self._scores.points:
             return self._scores.points[node].k >= self._k
-        if self._open.is_closed(node):
+        if self._open.is_infeasible(node):
             return False
         return True if (self._feasible <= np.array(node)).all(axis=1).any() else None
 
-    def _limit(self) -> int:
-        """Nodes with a floor from here on cannot make the gap larger than it may be."""
+    def _limit(self, gap: Fraction) -> int:
+        """What a node must be able to lose less than, if it shall make the gap larger."""
         assert self._best is not None
-        return -(-ceil((1 - self._gap) * self._best.loss) >> self._shift)
-
-    def _begin(self, gap: Fraction) -> None:
-        self._gap = gap
-        self._open.begin_anew()
-        by_reach = sorted(self._penalties, key=lambda found: -float(found[1]) * float(np.prod(found[0] + 1)))
-        for levels, penalty in by_reach[:MOST_PENALTIES]:
-            self._open.put_off(levels, self._limit() - penalty)
+        return -(-ceil((1 - gap) * self._best.loss) >> self._shift)
 
     # --- which nodes are evaluated --------------------------------------------------------------------------------------
-
-    def _pick(self) -> tuple[list[Node], int]:
-        """Open nodes with a floor below the limit, none below another; and a floor that no open node is below."""
-        nodes, least, left = self._open.pick(self._limit(), self._draw, self._over)
-        if left is None:
-            self._scores.tell(min(self._scores.evaluated, self._max_nodes), self._max_nodes, "nodes evaluated")
-        else:
-            self._scores.tell(self._lattice.size - left, self._lattice.size, "nodes settled")
-        return nodes, least
 
     def _descend(self) -> None:
         """From the top, lower attributes by chance, those with much loss more often, while the node stays feasible."""

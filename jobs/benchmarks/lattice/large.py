@@ -139,7 +139,6 @@ def large_text(measured: Sequence[Mapping[str, Any]]) -> str:
                 f"{found['total']:.0f}",
             ]
         )
-    # above two billion nodes only the border of the infeasible ones is kept
     head = ["table", "rows", "distinct tuples", "nodes", "evaluated", "loss", "gap", "seconds allowed", "fit", "whole job"]
     return "\n\n".join(
         [

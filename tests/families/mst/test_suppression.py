@@ -21,7 +21,7 @@ from anon_spark.families.mst.partition import Settings, partition
 from anon_spark.families.mst.refinement import refined_levels
 from anon_spark.families.mst.suppression import GROUP, STEP, levels_without, steps_of, within_budget
 from anon_spark.kernels.classes import Codes
-from tests.families.mst.tables import FLAT, Arrays, Case, arrays_of, case_of, cases
+from tests.families.mst.tables import FLAT, PAIRS, Arrays, Case, arrays_of, case_of, cases
 from tests.families.mst.test_refinement import check_kept, loss, refining, values_of
 from tests.town import Town, people
 
@@ -119,6 +119,14 @@ def test_one_odd_row_goes_where_the_others_gain_more() -> None:
     assert left_after(case, arrays, level, 0)[1].all()
     after, stays = left_after(case, arrays, level, 1)
     assert stays.tolist() == [True, False] and after[0, 0] == 0
+
+
+def test_a_later_step_is_not_taken_without_the_ones_before_it() -> None:
+    case = case_of([PAIRS], [("a1",)] * 20 + [("a2",)] + [("b1",)] * 3, 2)
+    arrays = arrays_of(case)
+    level = np.full((3, 1), 2, dtype=np.int32)
+    stays = {budget: left_after(case, arrays, level, budget)[1].tolist() for budget in (1, 3, 4)}
+    assert stays == {1: [True, True, True], 3: [True, True, False], 4: [True, False, False]}
 
 
 def test_groups_are_taken_by_gain_and_one_that_is_too_large_is_passed_over() -> None:
