@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anon_spark.kernels.classes import Ints
 from anon_spark.model.lattice import Lattice, Node
@@ -67,8 +68,9 @@ class OpenNodes:
         self._parked.clear()
 
     def pick(self, limit: int, draw: np.random.Generator, over: Callable[[], bool]) -> tuple[list[Node], int]:
-        """Open nodes that could lose less than the limit, and a loss that no open node is below. None: there is none, or time is over.
+        """Open nodes that could lose less than the limit, and a loss that no open node is below.
 
+        No node: none is open, or the time is over.
         They are from the boxes with the lowest bounds, each raised by chance until its floor lies just below the limit.
         """
         found: list[Node] = []
@@ -148,9 +150,9 @@ class OpenNodes:
         return tuple(levels)
 
 
-def _above(nodes: Ints, node: Node) -> Ints:
+def _above(nodes: Ints, node: Node) -> NDArray[np.bool_]:
     """Which of the nodes (rows) a node is below, or is."""
-    above: Ints = (nodes >= np.array(node, dtype=np.int64)).all(axis=1)
+    above: NDArray[np.bool_] = (nodes >= np.array(node, dtype=np.int64)).all(axis=1)
     return above
 
 
