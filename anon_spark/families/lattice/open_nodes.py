@@ -70,8 +70,8 @@ class OpenNodes:
     def pick(self, limit: int, draw: np.random.Generator, over: Callable[[], bool]) -> tuple[list[Node], int]:
         """Open nodes that could lose less than the limit, and a loss that no open node is below.
 
-        No node: none is open, or the time is over.
-        They are from the boxes with the lowest bounds, each raised by chance until its floor lies just below the limit.
+        No node: none is open, or the time is over. They are from the boxes with the lowest bounds, each raised by chance until
+        its floor lies just below the limit.
         """
         found: list[Node] = []
         again: list[Box] = []
@@ -152,8 +152,7 @@ class OpenNodes:
 
 def _above(nodes: Ints, node: Node) -> NDArray[np.bool_]:
     """Which of the nodes (rows) a node is below, or is."""
-    above: NDArray[np.bool_] = (nodes >= np.array(node, dtype=np.int64)).all(axis=1)
-    return above
+    return np.asarray((nodes >= np.array(node, dtype=np.int64)).all(axis=1))
 
 
 def _halves(low: Node, high: Node, attribute: int) -> Iterator[tuple[Node, Node]]:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.errors import AnonSparkError
 from anon_spark.families.lattice.anonymizer import LatticeAnonymizer
-from anon_spark.families.mst.anonymizer import BLOCK_CLASSES, SWEEPS, VISITS
+from anon_spark.families.mst.anonymizer import BLOCK_CLASSES, sweeps_and_visits
 from anon_spark.families.mst.partition import BLOCK_TUPLES, Merge, Settings, lexicographic, partition
 from anon_spark.families.mst.refinement import Refining, blocks_of, refined_levels
 from anon_spark.kernels.classes import Codes, Ints
@@ -140,7 +140,7 @@ def refined(tuples: Tuples, k: int) -> Outcome:
         parts = partition(tuples.codes, tuples.rows, tuples.hierarchies, Settings(k=k, merge="rounds"))
         leaf, before = np.ascontiguousarray(tuples.codes.T), parts.levels[parts.class_of].astype(np.int32)
         most, after = max(BLOCK_TUPLES, BLOCK_CLASSES * k), before.copy()
-        effort = SWEEPS["normal"], VISITS["normal"]
+        effort = sweeps_and_visits("normal", tuples.rows.size)
         asked = Refining(tuples.hierarchies, int(tuples.rows.sum()), k, None, 0, *effort, most, tuples.rows.size)
         values = np.empty((tuples.rows.size, 0, 0), dtype=np.int32)
         block = blocks_of(asked, leaf, before, values)

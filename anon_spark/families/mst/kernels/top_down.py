@@ -130,11 +130,14 @@ def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
 @compiled
 def seeds_of(levels: Levels, weights: Ints, tuples: Tuples) -> tuple[int, int, Ints]:
     """Two tuples far apart, the same one twice if all are equal; and how much farther each is from the first than the second."""
-    one = int(distances_from(levels, weights, tuples, 0).argmax())
-    other = int(distances_from(levels, weights, tuples, one).argmax())
+    before = int(distances_from(levels, weights, tuples, 0).argmax())
+    from_one = distances_from(levels, weights, tuples, before)
+    other = int(from_one.argmax())
     from_other = distances_from(levels, weights, tuples, other)
     one = int(from_other.argmax())
-    return one, other, distances_from(levels, weights, tuples, one) - from_other
+    if one != before:
+        from_one = distances_from(levels, weights, tuples, one)
+    return one, other, from_one - from_other
 
 
 @compiled
@@ -158,6 +161,7 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
     if way == FILLED:
         fill(levels, weights, tuples, side, k)
     best, least = side, loss_of_sides(levels, weights, tuples, side, k)
+    total, least_rows = tuples.rows.sum(), (k + 1) // 2 if way == FILLED else k
     level = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
     for place in range(side.size):
         climb(levels, level, tuples.leaf[0], tuples.leaf[place])
@@ -165,9 +169,8 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
         if level[attribute] == 0:
             continue
         codes, rows = values_below(levels, tuples, attribute, level[attribute])
-        least_rows = (k + 1) // 2 if way == FILLED else k
         for code in range(rows.size):
-            if rows[code] < least_rows or tuples.rows.sum() - rows[code] < least_rows:
+            if rows[code] < least_rows or total - rows[code] < least_rows:
                 continue
             trial = (codes != code).astype(np.int32)
             if way == FILLED:
