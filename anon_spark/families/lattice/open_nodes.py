@@ -78,7 +78,7 @@ class OpenNodes:
         looked_at = 0
         while self._boxes and self._boxes[0][0] < limit and len(found) < BATCH:
             looked_at += 1
-            if looked_at > MOST_BOXES and (found or over()):
+            if over() or (looked_at > MOST_BOXES and found):
                 break
             box = heapq.heappop(self._boxes)
             above = self._infeasible[_above(self._infeasible, box[1])]
@@ -131,13 +131,21 @@ class OpenNodes:
             if sides.prod(dtype=np.float64) > MOST_LISTED:
                 self._keep(_halves(low, high, int(np.argmax(sides))))
                 return None
-            nodes = np.indices(sides).reshape(sides.size, -1).T + np.array(low)
-            floors = self._terms[self._attributes, nodes].sum(axis=1)
-            for node in map(tuple, nodes[floors < limit].tolist()):
-                if node not in self._evaluated and self._floor(node) + self._penalty(node) < limit:
+            for node in map(tuple, self._listed(low, sides, limit).tolist()):
+                if node not in self._evaluated:
                     return node
         self._parked.append(box)
         return None
+
+    def _listed(self, low: Node, sides: Ints, limit: int) -> Ints:
+        """The nodes of a box that could lose less than the limit."""
+        nodes = np.indices(sides).reshape(sides.size, -1).T + np.array(low)
+        floors = self._terms[self._attributes, nodes].sum(axis=1)
+        nodes, floors = nodes[floors < limit], floors[floors < limit]
+        for top, penalty in zip(self._penalized, self._penalties.tolist(), strict=True):
+            left = (floors < limit - penalty) | (nodes > top).any(axis=1)
+            nodes, floors = nodes[left], floors[left]
+        return nodes
 
     def _raised(self, node: Node, limit: int, draw: np.random.Generator) -> Node:
         levels, floor = list(node), self._floor(node)
