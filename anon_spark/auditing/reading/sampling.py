@@ -36,11 +36,9 @@ def sampled_tuples(frame: DataFrame, names: Sequence[str], most: int, rows: int)
     bits = max(0, math.floor(math.log2(max(1.0, rows / (SPREAD * most)))))
     mask = F.lit((1 << bits) - 1).cast("long")
     known = frame.select(*(exact(frame, name).alias(column) for name, column in zip(names, columns, strict=True)))
-    # Spark infers 2^columns conditions from a plain one on a hash of renamed columns; from one that looks random it infers none
-    always = F.rand(0) < 1
     tuples = (
         known.withColumn(TUPLE, content_hash([F.col(column) for column in columns]))
-        .where(always & (F.col(TUPLE).bitwiseAND(mask) == 0))
+        .where(F.col(TUPLE).bitwiseAND(mask) == 0)
         .groupBy(TUPLE, *columns)
         .agg(F.count(F.lit(1)).alias(ROWS))
     )
