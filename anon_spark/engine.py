@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-
-INFERRING = "spark.sql.constraintPropagation.enabled"
 
 
 def small_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -31,26 +26,6 @@ def setting(spark: SparkSession, name: str, default: str) -> str:
         return spark.conf.get(name, default) or default
     except PySparkException:
         return default
-
-
-@contextmanager
-def nothing_inferred(spark: SparkSession) -> Iterator[None]:
-    """Plans without conditions that Spark infers from others, as long as this lasts.
-
-    From one condition on a hash of n renamed columns it infers 2^n: with 18 quasi-identifiers a driver of 1g ends.
-    """
-    before = setting(spark, INFERRING, "true")
-    _set(spark, INFERRING, "false")
-    try:
-        yield
-    finally:
-        _set(spark, INFERRING, before)
-
-
-def _set(spark: SparkSession, name: str, value: str) -> None:
-    """Set a setting of the session, where the platform lets it be set."""
-    with suppress(PySparkException):
-        spark.conf.set(name, value)
 
 
 def runs_here(spark: SparkSession) -> bool:

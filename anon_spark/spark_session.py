@@ -32,6 +32,8 @@ DAEMON = "spark.python.daemon.module"
 LOCAL_DIR = "spark.local.dir"
 LOCAL_DIRS = "SPARK_LOCAL_DIRS"  # wins over the setting
 CLUSTER = {"spark.log.level": "WARN"}  # at INFO Delta writes the least and greatest values of small tables into the driver's log
+WIDE = {"spark.sql.constraintPropagation.enabled": "false"}
+"""From a condition on a hash of n renamed columns Spark infers 2^n: with 18 quasi-identifiers that ends a driver of 1g."""
 QUIET = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'machine' / 'quiet.properties').as_uri()}"
 
 
@@ -113,7 +115,7 @@ def resolve(submitted: Mapping[str, str], app_name: str, options: Mapping[str, s
     """All settings of a new session: those of spark-submit, then `options`, then our defaults. Pure."""
     settings = {MASTER: "local[*]", NAME: app_name, **options, **submitted}
     ours = local_settings() if is_local(settings) else CLUSTER
-    return delta.with_delta(ours | settings)
+    return delta.with_delta(WIDE | ours | settings)
 
 
 def is_local(settings: Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from anon_spark.spark_session import resolve
 from tests.event_log import EventLog
 
 
@@ -45,3 +46,9 @@ def test_workers_read_no_archives(spark: SparkSession) -> None:
     """Each would be read again before every task."""
     (found,) = spark.range(1).mapInArrow(archives, "archives long").collect()
     assert found.archives == 0
+
+
+def test_no_conditions_are_inferred_in_our_sessions(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.constraintPropagation.enabled") == "false"
+    for master in ("local[2]", "spark://127.0.0.1:7077"):
+        assert resolve({"spark.master": master}, "wide", {})["spark.sql.constraintPropagation.enabled"] == "false"

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.auditing import Kind, Verdict, verify_metadata
 from anon_spark.config import JobSpec
-from anon_spark.engine import nothing_inferred
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Pipeline
 from anon_spark.families.registry import pipeline_of
@@ -52,8 +51,7 @@ class CurrentRelease:
 
 def audit(job: JobSpec, spark: SparkSession) -> Sequence[Verdict]:
     """Verdicts on the newest release of the job. Writes nothing."""
-    with nothing_inferred(spark):
-        return CurrentRelease.of(job, spark).verify()
+    return CurrentRelease.of(job, spark).verify()
 
 
 def _as_published(spark: SparkSession, table: str, published: Published, latest: DataFrame) -> DataFrame:

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from anon_spark.auditing import Verdict
 from anon_spark.config import JobSpec, is_uri, relation
-from anon_spark.engine import nothing_inferred
 from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated
 from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
 from anon_spark.families.registry import load_job
@@ -52,11 +51,7 @@ def compare(jobs: Sequence[Job], spark: SparkSession, report: str | os.PathLike[
         raise ConfigurationError("compare needs at least two job files.")
     if report is not None:
         _refuse_place(os.fspath(report), loaded)
-    with nothing_inferred(spark):
-        return _compared(_candidates(loaded, spark), report)
-
-
-def _compared(candidates: Sequence[Candidate], report: str | os.PathLike[str] | None) -> Comparison:
+    candidates = _candidates(loaded, spark)
     for first, second in combinations(candidates, 2):
         _refuse_different(first, second)
 

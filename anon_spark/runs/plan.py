@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from anon_spark.engine import nothing_inferred
 from anon_spark.errors import DataError
 from anon_spark.model.findings import Finding
 from anon_spark.runs.findings import planned_findings
@@ -46,11 +45,6 @@ class Plan:
 
 def plan(prepared: Preparation) -> Plan:
     """Count what a run would meet. Cost: a few passes over the table. Raises where the run would."""
-    with nothing_inferred(prepared.spark):
-        return _planned(prepared)
-
-
-def _planned(prepared: Preparation) -> Plan:
     job, steps = prepared.job, prepared.steps
     counts = steps.estimate(prepared.source.frame)
     if counts["rows"] == 0:

@@ -12,7 +12,6 @@ from uuid import uuid4
 
 from anon_spark.auditing import RowAccount, Verdict
 from anon_spark.auditing.release.content import content_of
-from anon_spark.engine import nothing_inferred
 from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated, Stopped
 from anon_spark.families.contract import Staged
 from anon_spark.io.causes import known_cause
@@ -81,11 +80,6 @@ def run(
     A DataError (exit 3), a stop by a signal and anything unexpected (exit 1) leave one run-log row and a report of what
     failed; a ConfigurationError (exit 2) leaves nothing at all.
     """
-    with nothing_inferred(prepared.spark):
-        return _run(prepared, progress, redraw, step)
-
-
-def _run(prepared: Preparation, progress: Progress | None, redraw: bool, step: Step) -> RunReport:
     trace = Trace(step)
     key, for_release = run_key()
     identity = Identity(prepared, for_release)

@@ -139,7 +139,7 @@ class OpenNodes:
 
     def _listed(self, low: Node, sides: Ints, limit: int) -> Ints:
         """The nodes of a box that could lose less than the limit."""
-        nodes = np.indices(sides).reshape(sides.size, -1).T + np.array(low)
+        nodes: Ints = np.indices(tuple(sides.tolist())).reshape(sides.size, -1).T + np.array(low)
         floors = self._terms[self._attributes, nodes].sum(axis=1)
         nodes, floors = nodes[floors < limit], floors[floors < limit]
         for top, penalty in zip(self._penalized, self._penalties.tolist(), strict=True):
