@@ -11,7 +11,7 @@ import pytest
 from anon_spark import workers
 from anon_spark.errors import ConfigurationError
 from anon_spark.machine import delta, java, setup
-from anon_spark.spark_session import resolve
+from anon_spark.spark_session import WIDE, resolve
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -125,7 +125,8 @@ def test_local_defaults_stay_off_a_cluster() -> None:
 
     assert local["spark.master"] == "local[*]"
     assert local["spark.driver.bindAddress"] == "127.0.0.1"
-    assert set(remote) == {"spark.master", "spark.app.name", "spark.log.level", delta.EXTENSIONS, delta.CATALOG}
+    everywhere = {"spark.master", "spark.app.name", "spark.log.level", delta.EXTENSIONS, delta.CATALOG, *WIDE}
+    assert set(remote) == everywhere
     assert remote["spark.log.level"] == "WARN"  # at INFO Delta writes values into the driver's log
     assert resolve({"spark.master": "yarn", "spark.log.level": "INFO"}, "job", {})["spark.log.level"] == "INFO"
     assert "spark.ui.enabled" not in resolve({"spark.master": "local-cluster[2,1,1024]"}, "job", {})
