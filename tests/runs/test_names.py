@@ -200,6 +200,7 @@ def test_names_that_delta_forbids_are_refused_before_anything_is_written(spark: 
         prepare(load_job(job_file(folder, "tree", columns=tree)), spark)
 
 
+@pytest.mark.long
 def test_transform_leaves_notes_behind(spark: SparkSession) -> None:
     given: dict[str, Any] = {"quasi_identifiers": {CITY: Hierarchy.from_levels([(city, "*") for city in CITIES])}, "keep": [NICE]}
     for anonymizer in (LatticeAnonymizer(k=3, **given), MstAnonymizer(k=3, **given)):

@@ -92,6 +92,7 @@ def test_repeated_persons_keep_what_a_person_keeps(people: DataFrame) -> None:
     assert len({(row.person_id, row.workclass, row.marital, row.salary) for row in rows}) > len(answers)
 
 
+@pytest.mark.long
 def test_tuples_grow_far_more_slowly_than_rows(spark: SparkSession) -> None:
     distinct = {n: census(spark, n).select(*QUASI_IDENTIFIERS).distinct().count() for n in (3_000, 30_000)}
     assert 10_000 < distinct[30_000] < 13_500

@@ -145,7 +145,7 @@ def check(case: Case, zero_edges: Any, pieces: Pieces) -> None:
     assert cut_in_pieces(tuples, options, pieces) == cut_in_one_piece(tuples, options)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cases(most_rows=40), ZERO_EDGES, PIECES)
 def test_pieces_give_the_whole(case: Case, zero_edges: str, pieces: Pieces) -> None:
     check(case, zero_edges, pieces)

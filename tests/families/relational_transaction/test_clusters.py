@@ -161,7 +161,7 @@ def drawn(key: str, block: int, count: int, k: int) -> oracle.Draw:
 # --- relational values ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(tables(), st.randoms(use_true_random=False))
 def test_what_unions_lose(table: Table, random: Random) -> None:
     """To the last bit, since δ is compared without tolerance; and the labels of what would be published."""
@@ -220,7 +220,7 @@ def test_the_widest_union_loses_1_at_most(count: int) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(tables(most_rows=60, least_rows=12), st.integers(1, 4), st.integers(1, 20))
 def test_blocks_are_those_of_brute_force(table: Table, k: int, most: int) -> None:
     found = blocks_of(table.relation, table.values, most, 2 * k)
@@ -228,6 +228,7 @@ def test_blocks_are_those_of_brute_force(table: Table, k: int, most: int) -> Non
     assert found.tolist() == [at for _, at in sorted((one.rid, at) for at, block in enumerate(blocks) for one in block)]
 
 
+@pytest.mark.long
 def test_blocks_of_a_crowd() -> None:
     """Enough records for several cuts of each kind."""
     kinds: list[Attribute] = [(0.0, 7.0), Hierarchy.from_levels(ORIGINS), Hierarchy.intervals(5, 16, [2, 6])]
