@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from anon_spark.columns import BASE, MAX_ERRORS, UNCERTAIN
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError
-from anon_spark.families.set_valued.block import GraphKind, Order, Settings, Truth
+from anon_spark.families.set_valued.block import Effort, GraphKind, Order, Settings, Truth
 from anon_spark.families.set_valued.facts import FitTimes
 from anon_spark.families.set_valued.job import TRUTH, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec
 from anon_spark.families.set_valued.recoding import SetValuedRecoding, identity_of
@@ -25,7 +25,11 @@ from anon_spark.primitives.rounds import Workspace, fitted
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
 LEAST = 2
-DEFINITION_ONLY = "The guarantee is by its definition only: one known link reveals a whole ring."
+DEFINITION_ONLY = "The guarantee is by its definition only: one known link reveals a whole ring or group."
+RING = (
+    "Graph ring: rows overlap, so that more item sets can be worked out than with groups, and a known link tells of others in "
+    "its block."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,7 @@ class SetValuedAnonymizer:
     order: Order = default(SetValuedSpec, "order")
     segment: tuple[int, int] = default(SetValuedSpec, "segment")
     graph: GraphKind = default(SetValuedSpec, "graph")
+    effort: Effort = default(SetValuedSpec, "effort")
     truth: Truth = TRUTH
     block: int = default(SetValuedSpec, "block")
     key: str | None = field(default=None, repr=False)
@@ -78,7 +83,7 @@ class SetValuedAnonymizer:
         return fitted(df.sparkSession, self.workdir, workspace, partial(self._fit, df))
 
     def _fit(self, df: DataFrame, workspace: Workspace) -> SetValuedRecoding:
-        settings = Settings(self.k, self.l, self.order, self.segment, self.graph, self.truth, self.block)
+        settings = Settings(self.k, self.l, self.order, self.segment, self.graph, self.truth, self.block, self.effort)
         key = self.key if self.key is not None else secrets.token_hex(16)
         started = perf_counter()
         # 1. records in Gray order
@@ -117,9 +122,10 @@ class SetValuedAnonymizer:
             messages.append(f"{records.duplicates:,} records name an item twice; it counts once.")
         if records.empty:
             messages.append(f"{records.empty:,} records have no items; the error rate leaves them out.")
-        few = LEAST in (self.k, self.l) or (self.l is not None and self.truth == "shift")
-        if few and self.graph == "ring":
+        if LEAST in (self.k, self.l) or (self.l is not None and self.truth == "shift" and self.graph == "ring"):
             messages.append(DEFINITION_ONLY)
+        if self.graph == "ring":
+            messages.append(RING)
         if self.l is not None and self.truth == "paper" and self.graph == "ring":
             messages.append(
                 "truth paper does not keep l: rows that may be a record's can carry the same sensitive value."

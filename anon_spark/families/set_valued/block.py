@@ -19,8 +19,9 @@ from anon_spark.families.set_valued.kernels.graphs import (
 from anon_spark.families.set_valued.kernels.greedy_graph import greedy_graph
 from anon_spark.families.set_valued.kernels.groups import best_groups
 from anon_spark.families.set_valued.kernels.spacing import spaced_ring_of, stride_graph, stride_order
+from anon_spark.families.set_valued.kernels.swaps import swapped
 from anon_spark.families.set_valued.kernels.tours import tours
-from anon_spark.families.set_valued.kernels.walks import assignment, disjoint_rounds, shift_rounds
+from anon_spark.families.set_valued.kernels.walks import assignment, disjoint_rounds, permuted_rounds, shift_rounds
 from anon_spark.families.set_valued.kernels.windows import SPAN, improved_ring, window_neighbours
 from anon_spark.kernels.bitmaps import Sets, taken
 from anon_spark.kernels.classes import Codes, Ints
@@ -29,6 +30,7 @@ from anon_spark.kernels.randomness import uniform
 Order = Literal["window", "gray_tsp", "gray"]
 GraphKind = Literal["ring", "groups"]
 Truth = Literal["spaced", "shift", "paper"]
+Effort = Literal["none", "normal", "deep"]
 
 BLOCK_RECORDS = 5_000
 SEGMENT = (300, 350)
@@ -44,9 +46,10 @@ class Settings:
     l: int | None = None  # noqa: E741 - the literature's name
     order: Order = "window"
     segment: tuple[int, int] = SEGMENT
-    graph: GraphKind = "ring"
+    graph: GraphKind = "groups"
     truth: Truth = "spaced"
     block: int = BLOCK_RECORDS
+    effort: Effort = "normal"  # of the search for better groups
     strides: bool = False  # with `shift`: order records by labels alone if the labels cannot be spaced
 
     @property
@@ -109,16 +112,31 @@ def arrange(
         tried = _arranged(sets, order, labels, settings, key, block, kind)
         if tried is not None and (best is None or tried.error < best.error):
             best = tried
-    return best
+    return best if best is None or settings.graph == "ring" else _swapped(best, labels, settings)
+
+
+def _swapped(found: Arrangement, labels: Codes | None, settings: Settings) -> Arrangement:
+    """Groups of the same sizes with a lower error rate, if swaps find some."""
+    if settings.effort == "none":
+        return found
+    spaced = labels[found.order] if labels is not None and settings.l is not None else None
+    order = swapped(found.sets, np.bincount(found.graph.part), settings.degree, spaced, settings.effort)
+    sets = taken(found.sets, order)
+    fields = published_fields(sets, found.graph)
+    error = error_rate(sets, found.graph, fields.base)
+    return Arrangement(found.order[order], sets, found.graph, fields, found.kind, error) if error < found.error else found
 
 
 def draw(graph: Graph, settings: Settings, key: str, block: int, kind: str = "") -> Drawn:
     """All disjoint assignments of the graph, then one of them for each part.
 
-    Guarantee: each edge is chosen with probability exactly 1 / degree, whatever the walks.
-    Cost: the walks, typically edges to 15 × edges.
+    Guarantee: each edge is chosen with probability exactly 1 / degree, whatever the walks; in groups each permutation of a
+    group with the same probability, so a known link tells nothing but that its slot is taken.
+    Cost: the walks, typically edges to 15 × edges; in groups one draw per record.
     """
-    if settings.shifts or kind == STRIDE:
+    if settings.graph == "groups":
+        rounds = permuted_rounds(graph, key, WALK, block)
+    elif settings.shifts or kind == STRIDE:
         rounds = shift_rounds(graph.part.size, settings.degree)
     else:
         rounds = disjoint_rounds(graph, key, WALK, block)

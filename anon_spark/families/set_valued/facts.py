@@ -144,7 +144,7 @@ class SetValuedFit(Facts):
 class SetValuedFacts(CountsWorth, Measured, SetValuedFit):
     """The fit, with losses, the accuracy of counts and what an attacker gains.
 
-    definition_only: whether the guarantee holds by its definition only, because one known link reveals a whole ring.
+    definition_only: whether the guarantee holds by its definition only, because one known link reveals a whole ring or group.
     """
 
     definition_only: bool

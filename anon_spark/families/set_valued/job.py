@@ -74,7 +74,11 @@ class SetValuedSpec(Spec):
     segment: Annotated[tuple[int, int], BeforeValidator(_least_and_most)] = Field(
         default=(300, 350), description="Least and greatest number of records of a segment that is ordered at a time.")
     graph: Literal["ring", "groups"] = Field(
-        default="ring", description="ring: the paper's, overlapping neighbourhoods; groups: disjoint, fewer errors.")
+        default="groups",
+        description="groups: disjoint, fewer errors; ring: the paper's, overlapping neighbourhoods, of which more can be told.")
+    effort: Literal["none", "normal", "deep"] = Field(
+        default="normal",
+        description="Of graph groups: how long records of different groups are swapped so that errors fall; none: not at all.")
     truth: Literal["spaced", "shift", "paper"] | None = Field(
         default=None, description="With l: how equal labels are kept apart; shift keeps l by its definition only.")
     block: int = Field(default=5000, ge=1, description="Least number of records of a block; blocks are separate rings.")
@@ -140,7 +144,10 @@ class SetValuedJob(JobSpec):
             yield "columns.keep", "a kept column would tell which row is whose; the sensitive column is the only other one"
         if raw.get("on_unseen") == "suppress":
             yield "on_unseen", "suppress has no meaning here: items have no hierarchy; remove it"
-        if "k" in parameters and section(raw, "set_valued").get("truth") is not None:
+        options = section(raw, "set_valued")
+        if options.get("effort") is not None and options.get("graph", SetValuedSpec().graph) != "groups":
+            yield "set_valued.effort", "goes with graph: groups only; remove it"
+        if "k" in parameters and options.get("truth") is not None:
             yield "set_valued.truth", "goes with privacy.l only; remove it"
 
 

@@ -37,9 +37,10 @@ class SetValuedRecoding(Recoding):
     Guarantee (k): which of its k rows is a record's own, and so which sensitive value, cannot be told with more than
     probability 1 / k by somebody who knows all item sets and the method, but no sensitive value and none of the draws.
     Guarantee (l): the same with 1 / l, and the rows that may be a record's carry l different sensitive values.
-    Not covered: the items. Neighbouring rows overlap, and for small k most item sets can be worked out from the release,
-    whoever is looked for; `uncertain` and `max_errors` say what an analyst must allow for, they hide nothing. Somebody
-    who knows whose a row is learns more about its neighbours; with k = 2, l = 2 or `truth: shift`, about a whole ring.
+    Not covered: the items. For small k many item sets can be worked out from the release, in a ring more than in groups,
+    whoever is looked for; `uncertain` and `max_errors` say what an analyst must allow for, they hide nothing. Somebody who knows
+    whose a row is learns more about the rest of its group, in a ring about its neighbours; with k = 2 or l = 2 about the whole
+    group, with these or `truth: shift` about the whole ring.
     """
 
     items: str

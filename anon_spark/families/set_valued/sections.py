@@ -55,14 +55,15 @@ def set_valued_sections(facts: SetValuedFacts) -> list[Section]:
 
 def _weak_items(facts: SetValuedFacts) -> list[Item]:
     name = "k" if facts.l is None else "l"
+    whole = "ring" if facts.graph == "ring" else "group"
     why = (
         "equal sensitive values stand just l places apart, so a ring has only l possible assignments"
-        if facts.truth == "shift"
-        else f"with {name} = {facts.required_k} a ring has only two possible assignments"
+        if facts.truth == "shift" and facts.graph == "ring"
+        else f"with {name} = {facts.required_k} a {whole} has only two possible assignments"
     )
     words = (
         f"The guarantee holds by its definition only: {why}. Whoever knows which row is one person's knows it of everybody "
-        f"in that ring. For a release that strangers get, take {name} of 3 or more and truth: spaced."
+        f"in that {whole}. For a release that strangers get, take {name} of 3 or more and truth: spaced."
     )
     return [Text("", [words])]
 
@@ -157,8 +158,9 @@ def _known_link_items(known: KnownLink) -> list[Item]:
 
 def _rebuilt_items(rebuilt: Rebuilt) -> list[Item]:
     words = (
-        "Items are not protected. Somebody who knows no item set at all chains rows that overlap and solves for the "
-        "records; the share below was rebuilt so, without any draw. Do not use this family where an item is sensitive."
+        "Items are not protected. Somebody who knows no item set at all solves for the records that rows stand for: of groups, "
+        "where one possibility is left for all records of a group; of rings, by chaining rows that overlap. The share below was "
+        "rebuilt so, without any draw. Do not use this family where an item is sensitive."
     )
     rows = [(wording(name), value) for name, value in vars(rebuilt).items()]
     return [Text("", [words]), Table("Reconstruction of item sets", ("measure", "value"), rows)]

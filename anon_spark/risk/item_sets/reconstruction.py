@@ -24,7 +24,8 @@ from anon_spark.auditing.reading.item_sets import (
     numbered,
     offsets_of,
 )
-from anon_spark.columns import BASE, BLOCK, SLOT, UNCERTAIN
+from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, PART, SLOT, UNCERTAIN
+from anon_spark.risk.item_sets.group_solutions import is_unique
 
 BLOCKS = 2
 MOST_RECORDS = 20_000  # larger blocks are not looked at
@@ -43,10 +44,10 @@ class Reconstruction:
 
     known: the attacker knows the order of the rows in their ring; chained: the attacker infers the row order by similarity.
     The latter is counted inside runs of rows in the right order (equal rows may be exchanged at no loss: the true number is
-    higher); next_rows: rows whose inferred successor is a neighbour in the ring. Groups have no order: records without
-    uncertain items are counted, and chained is the same. exact: all item sets that fit base and uncertain items were compared
-    (max_errors aside, so more may be known); else only bits that some row is certain of are counted. The bits are of the
-    items of each block.
+    higher); next_rows: rows whose inferred successor is a neighbour in the ring. Groups have no order: records are counted whose
+    group leaves one possibility for all its records by base, uncertain items, max_errors and size; chained is the same. exact: of
+    a ring, all item sets that fit base and uncertain items were compared (max_errors aside, so more may be known); else only bits
+    that some row is certain of are counted. Of groups: every group was decided. The bits are of the items of each block.
     """
 
     graph: Graph
@@ -82,9 +83,9 @@ class Reconstruction:
 def reconstruction(staged: DataFrame, graph: Graph, degree: int, blocks: int = BLOCKS) -> Reconstruction:
     """Solve the first blocks (of at most MOST_RECORDS rows) for their records.
 
-    staged: base and uncertain with BLOCK and SLOT; in a ring, slots are numbered in its order and slot j stands for the
-    records j, j - 1, … j - degree + 1. Per item, a row without doubt says that these are all equal, any other that they
-    are not, and what most of them have.
+    staged: base, uncertain and max_errors with BLOCK, PART and SLOT; in a ring, slots are numbered in its order and slot j stands
+    for the records j, j - 1, … j - degree + 1. Per item, a row without doubt says that these are all equal, any other that
+    they are not, and what most of them have.
     Cost: one job: the rows of the whole release are counted by block, those of a few blocks come together in one task
     each; rows² comparisons for the order, and uncertain items × 2^degree steps for the exact solution. One row reaches
     the driver.
@@ -92,7 +93,7 @@ def reconstruction(staged: DataFrame, graph: Graph, degree: int, blocks: int = B
     sizes = staged.groupBy(BLOCK).agg(F.count(F.lit(1)).alias("size"))
     first = sizes.where(F.col("size") <= MOST_RECORDS).orderBy(BLOCK).limit(blocks).select(BLOCK)
     rows = staged.join(F.broadcast(first), BLOCK).select(
-        BLOCK, SLOT, as_set(F.col(BASE)).alias(BASE), as_set(F.col(UNCERTAIN)).alias(UNCERTAIN)
+        BLOCK, PART, SLOT, MAX_ERRORS, as_set(F.col(BASE)).alias(BASE), as_set(F.col(UNCERTAIN)).alias(UNCERTAIN)
     )
 
     def solve(table: pa.Table) -> pa.Table:
@@ -103,17 +104,27 @@ def reconstruction(staged: DataFrame, graph: Graph, degree: int, blocks: int = B
     totals = counted.agg(
         F.count(F.lit(1)).alias("blocks"), *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS)
     ).collect()[0]
-    exact = graph == "ring" and degree <= LARGEST_EXACT
-    return Reconstruction(graph, degree, exact, totals["blocks"], *(totals[name] for name in _COUNTS))
+    exact = degree <= LARGEST_EXACT if graph == "ring" else totals["next_rows"] == 0
+    counts = {name: totals[name] for name in _COUNTS} | ({} if graph == "ring" else {"next_rows": 0})
+    return Reconstruction(graph, degree, exact, totals["blocks"], **counts)
 
 
 def _groups(table: pa.Table) -> tuple[int, ...]:
-    """All rows of a group are equal: a record is known iff they are certain of everything."""
+    """All rows of a group are equal: its records are known iff one possibility is left. The last number: undecided rows."""
     items = names_in(table[BASE], table[UNCERTAIN])
-    doubts = np.diff(numbered(table[UNCERTAIN], items)[0])
+    base, uncertain = (numbered(table[name], items) for name in (BASE, UNCERTAIN))
+    _, first, sizes = np.unique(np.asarray(table[PART]), return_index=True, return_counts=True)
+    errors = np.asarray(table[MAX_ERRORS])
     records, bits = len(table), len(table) * len(items)
-    known = int(np.count_nonzero(doubts == 0))
-    return records, bits, known, bits - int(doubts.sum()), known, 0
+    known = known_bits = undecided = 0
+    for row, size in zip(first.tolist(), sizes.tolist(), strict=True):
+        doubts = uncertain[1][uncertain[0][row] : uncertain[0][row + 1]]
+        present = int(np.isin(doubts, base[1][base[0][row] : base[0][row + 1]]).sum())
+        unique = is_unique(size, doubts.size - present, present, int(errors[row]))
+        known += size if unique else 0
+        known_bits += size * (len(items) if unique else len(items) - doubts.size)
+        undecided += size if unique is None else 0
+    return records, bits, known, known_bits, known, undecided
 
 
 def _ring(table: pa.Table, degree: int) -> tuple[int, ...]:

@@ -73,7 +73,7 @@ def plain_sort(df: DataFrame, items: str) -> float:
 def fitted(df: DataFrame, order: Order, k: int = K) -> Fitted:
     """One fit with draws that are the same every time."""
     with Workspace(df.sparkSession) as workspace:
-        anonymizer = SetValuedAnonymizer(items="items", k=k, order=order, key="benchmark")
+        anonymizer = SetValuedAnonymizer(items="items", k=k, order=order, graph="ring", key="benchmark")
         seconds, recoding = timed(lambda: anonymizer.fit(df, workspace))
         measures = recoding.measured().measures
         return Fitted(

@@ -87,7 +87,7 @@ def basket_run(spark: SparkSession, folder: Path, order: Order) -> RunReport:
         "input": {"table": "./baskets"},
         "columns": {"person": "person_id", "items": "items", "sensitive": ["religion"]},
         "privacy": {"k": K},
-        "set_valued": {"order": order},
+        "set_valued": {"order": order, "graph": "ring"},
         "work": "./work",
         "output": {"table": f"./release_{order}", "runs": "./runs", "report": f"{order}.html"},
     }

@@ -31,20 +31,23 @@ THREADS = 2
 QUERIES, QUERY_SEED = 500, 3
 QUERY_SIZES = {CHESS: (3, 4)}  # items that must be there, items that must not
 OTHER_SIZES = (1, 5)
-INPUT, GRAY, TSP, OURS, GROUPS = "input order", "Gray", "Gray-TSP", "window", "groups"
-SPACED, SPACED_GROUPS, SHIFT, PAPER, CAHD = "spaced", "spaced, groups", "shift", "as printed", "CAHD"
+INPUT, GRAY, TSP, OURS, GROUPS, SWAPS = "input order", "Gray", "Gray-TSP", "window", "groups", "groups, swaps"
+SPACED, SPACED_GROUPS, SPACED_SWAPS = "spaced", "spaced, groups", "spaced, groups, swaps"
+SHIFT, PAPER, CAHD = "shift", "as printed", "CAHD"
 
 ORDERS: dict[str, Callable[[int], Settings]] = {
-    GRAY: lambda k: Settings(k=k, order="gray"),
-    TSP: lambda k: Settings(k=k, order="gray_tsp"),
-    OURS: lambda k: Settings(k=k),
-    GROUPS: lambda k: Settings(k=k, graph="groups"),
+    GRAY: lambda k: Settings(k=k, order="gray", graph="ring"),
+    TSP: lambda k: Settings(k=k, order="gray_tsp", graph="ring"),
+    OURS: lambda k: Settings(k=k, graph="ring"),
+    GROUPS: lambda k: Settings(k=k, effort="none"),
+    SWAPS: lambda k: Settings(k=k),
 }
 TRUTHS: dict[str, Callable[[int], Settings]] = {
-    SPACED: lambda degree: Settings(l=degree),
-    SPACED_GROUPS: lambda degree: Settings(l=degree, graph="groups"),
-    SHIFT: lambda degree: Settings(l=degree, truth="shift"),
-    PAPER: lambda degree: Settings(l=degree, truth="paper"),
+    SPACED: lambda degree: Settings(l=degree, graph="ring"),
+    SPACED_GROUPS: lambda degree: Settings(l=degree, effort="none"),
+    SPACED_SWAPS: lambda degree: Settings(l=degree),
+    SHIFT: lambda degree: Settings(l=degree, truth="shift", graph="ring"),
+    PAPER: lambda degree: Settings(l=degree, truth="paper", graph="ring"),
 }
 
 

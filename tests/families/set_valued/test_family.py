@@ -128,37 +128,40 @@ def oracle_blocks(degree: int) -> list[list[int]]:
 
 
 @pytest.mark.long
-def test_the_release_is_that_of_its_graph_whatever_the_partitions(spark: SparkSession, table: DataFrame) -> None:
+@pytest.mark.parametrize("graph", ["groups", "ring"])
+def test_the_release_is_that_of_its_graph_whatever_the_partitions(spark: SparkSession, table: DataFrame, graph: Any) -> None:
     releases = {}
     with Workspace(spark) as workspace:
         for partitions in (1, 2, 7):
-            recoding = anonymizer(person="person").fit(table.repartition(partitions, "person"), workspace)
+            recoding = anonymizer(person="person", graph=graph).fit(table.repartition(partitions, "person"), workspace)
             releases[partitions] = [tuple(row) for row in recoding.transform(table.repartition(3)).collect()]
         found = checked(spark, recoding, 3)
         measured, facts = recoding.measured(), recoding.facts()
     assert releases[1] == releases[2] == releases[7]
     assert [sorted(links) for links in found.blocks] == oracle_blocks(3) and len(found.blocks) > 1
-    assert found.graphs == [oracle.ring_graph(len(links), 3) for links in found.blocks]
+    if graph == "ring":
+        assert found.graphs == [oracle.ring_graph(len(links), 3) for links in found.blocks]
     assert any(None in labels for labels in found.labels)
 
     sets = [frozenset(map(int, items)) for _, items, _ in rows()]
     in_gray_order = [sets[at] for at in oracle.gray_order(sets, UNIVERSE)]
     rates = []
-    for links in found.blocks:
-        ring = [in_gray_order[link] for link in links]
-        graph = oracle.ring_graph(len(ring), 3)
+    for links, edges in zip(found.blocks, found.graphs, strict=True):
+        ordered = [in_gray_order[link] for link in links]
         gray = [in_gray_order[link] for link in sorted(links)]
-        rate = oracle.error_rate(ring, oracle.published(ring, graph), graph)
-        assert rate.rate <= oracle.error_rate(gray, oracle.published(gray, graph), graph).rate
-        rates.append((float(rate.rate) * (len(ring) - rate.empty), rate.empty))
+        rate = oracle.error_rate(ordered, oracle.published(ordered, edges), edges)
+        assert rate.rate <= oracle.error_rate(gray, oracle.published(gray, edges), edges).rate
+        rates.append((float(rate.rate) * (len(ordered) - rate.empty), rate.empty))
     assert measured.measures.er == pytest.approx(sum(rate for rate, _ in rates) / (ROWS - 3))
     assert measured.measures.empty == sum(empty for _, empty in rates) == 3
-    assert measured.measures.edges == 3 * ROWS and measured.measures.blocks == len(found.blocks)
+    assert measured.measures.edges == sum(len(post) for edges in found.graphs for post in edges)
+    assert measured.measures.blocks == len(found.blocks)
     assert sum(measured.orders.values()) == len(found.blocks)
     assert (facts.k, facts.l, facts.truth, facts.records, facts.universe) == (3, None, None, ROWS, UNIVERSE)
-    assert recoding.warnings == [
+    assert recoding.warnings[:2] == [
         "1 records name an item twice; it counts once.", "3 records have no items; the error rate leaves them out.",
     ]  # fmt: skip
+    assert len(recoding.warnings) == (3 if graph == "ring" else 2)
 
 
 def test_groups(spark: SparkSession, table: DataFrame) -> None:
@@ -170,7 +173,7 @@ def test_groups(spark: SparkSession, table: DataFrame) -> None:
     for links, graph, parts in zip(found.blocks, found.graphs, found.parts, strict=True):
         sizes = [parts.count(part) for part in range(max(parts) + 1)]
         assert parts == sorted(parts) and all(4 <= size < 8 for size in sizes)
-        assert graph == oracle.groups_graph(sizes) and links == sorted(links)
+        assert graph == oracle.groups_graph(sizes) and sorted(links) == list(range(min(links), max(links) + 1))
     # fresh draws: one slot of the graph for each record and key, none twice
     ranked = ((links[rank], post) for links, graph in zip(*found[:2], strict=True) for rank, post in enumerate(graph))
     edges = {(link, slot) for link, post in ranked for slot in post}
@@ -203,7 +206,7 @@ def test_shift_takes_records_by_their_labels_where_these_cannot_be_spaced(
 ) -> None:
     monkeypatch.setattr(slots, "arrange", never_spaced)
     with Workspace(spark) as workspace:
-        recoding = anonymizer(k=None, l=3, truth="shift").fit(table, workspace)
+        recoding = anonymizer(k=None, l=3, truth="shift", graph="ring").fit(table, workspace)
         found = checked(spark, recoding, 3)
         drawn = {(row[DRAW], row[LINK]): row[SLOT] for row in recoding.drawn_again(["one", "two", "six"]).collect()}
         label_of = {row[LINK]: row.label for row in recoding.evidence()["linked"].collect()}
@@ -218,12 +221,12 @@ def test_shift_takes_records_by_their_labels_where_these_cannot_be_spaced(
 @pytest.mark.parametrize("truth", ["spaced", pytest.param("shift", marks=pytest.mark.long)])
 def test_labels_differ_in_every_block(spark: SparkSession, table: DataFrame, truth: Any) -> None:
     with Workspace(spark) as workspace:
-        recoding = anonymizer(k=None, l=3, truth=truth).fit(table, workspace)
+        recoding = anonymizer(k=None, l=3, truth=truth, graph="ring").fit(table, workspace)
         found = checked(spark, recoding, 3)
     assert len(found.blocks) > 1
     for graph, labels in zip(found.graphs, found.labels, strict=True):
         assert graph == oracle.ring_graph(len(graph), 3) and oracle.colliding(graph, labels) == []
-    assert any("known link" in said for said in recoding.warnings) == (truth == "shift")
+    assert any("by its definition only" in said for said in recoding.warnings) == (truth == "shift")
 
 
 def stuck_when_small(sets: Sets, *rest: Any) -> Arrangement | None:
@@ -242,16 +245,16 @@ def test_blocks_that_cannot_be_spaced_are_merged(
     """All of them fail at first, the last two beside each other: every time there are fewer."""
     monkeypatch.setattr(slots, "arrange", stuck_when_small)
     with Workspace(spark) as workspace:
-        found = checked(spark, anonymizer(k=None, l=2).fit(table, workspace), 2)
+        found = checked(spark, anonymizer(k=None, l=2, graph="ring").fit(table, workspace), 2)
         assert all(len(links) >= STUCK_BELOW for links in found.blocks)
         assert all(sorted(links) == list(range(min(links), max(links) + 1)) for links in found.blocks)
         assert all(oracle.colliding(*of) == [] for of in zip(found.graphs, found.labels, strict=True))
         monkeypatch.setattr(slots, "arrange", never)
         with pytest.raises(DataError, match=r"too often the same, to be spread. Lower l.$"):
-            anonymizer(k=None, l=2).fit(table, workspace)
+            anonymizer(k=None, l=2, graph="ring").fit(table, workspace)
         monkeypatch.setattr(slots, "BLOCK_MAX", 40)  # a block is one task, so it must not grow without end
         with pytest.raises(DataError, match=r"^A block of \d+ records, at most 40 are recoded together."):
-            anonymizer(k=None, l=2).fit(table, workspace)
+            anonymizer(k=None, l=2, graph="ring").fit(table, workspace)
 
 
 @pytest.mark.long
@@ -267,10 +270,10 @@ def test_a_chunk_with_too_much_of_one_label_is_joined(
     )
     with Workspace(spark) as workspace:
         # equal sets at the border may have gone the other way, so not all labels x are in the first ranks
-        found = checked(spark, anonymizer(k=None, l=2, truth="shift").fit(uneven, workspace), 2)
+        found = checked(spark, anonymizer(k=None, l=2, graph="ring", truth="shift").fit(uneven, workspace), 2)
         monkeypatch.setattr(records, "CHUNK_MAX", 60)
         with pytest.raises(DataError, match=r"^The sensitive values cannot be spread over the table. Lower l.$"):
-            anonymizer(k=None, l=2, truth="shift").fit(uneven, workspace)
+            anonymizer(k=None, l=2, graph="ring", truth="shift").fit(uneven, workspace)
     assert max(map(len, found.blocks)) >= 60
     assert all(oracle.colliding(*of) == [] for of in zip(found.graphs, found.labels, strict=True))
 
@@ -329,15 +332,20 @@ def test_words_and_values_that_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_warnings_say_what_does_not_hold() -> None:
+    ring: dict[str, Any] = {"k": None, "l": 4, "graph": "ring"}
     settings: dict[str, dict[str, Any]] = {
-        "two": {"k": 2}, "groups": {"k": 2, "graph": "groups"}, "shift": {"k": None, "l": 4, "truth": "shift"},
-        "spaced": {"k": None, "l": 4}, "paper": {"k": None, "l": 4, "truth": "paper"},
-    }  # fmt: skip
+        "two": {"k": 2},
+        "groups": {"k": 4},
+        "shift": ring | {"truth": "shift"},
+        "spaced": ring,
+        "paper": ring | {"truth": "paper"},
+    }
     table = records.Records(None, [], ROWS, 0, 0, 0)  # type: ignore[arg-type]
     said = {name: " ".join(anonymizer(**of)._warnings(table)) for name, of in settings.items()}
-    assert [name for name in said if "known link" in said[name]] == ["two", "shift"]
+    assert [name for name in said if "by its definition only" in said[name]] == ["two", "shift"]
     assert [name for name in said if "does not keep l" in said[name]] == ["paper"]
-    assert (said["groups"], said["spaced"]) == ("", "")
+    assert [name for name in said if "rows overlap" in said[name]] == ["shift", "spaced", "paper"]
+    assert said["groups"] == ""
 
 
 # --- records of all kinds -------------------------------------------------------------------------------------------
@@ -353,12 +361,12 @@ def released(spark: SparkSession, baskets: Sequence[Sequence[str]], k: int) -> l
 
 
 def test_a_giant_record_among_small_ones(spark: SparkSession) -> None:
-    """Its items are uncertain in k rows; names are sorted as texts."""
+    """Its items are uncertain in the rows of its group; names are sorted as texts."""
     giant = [f"item {number}" for number in range(5000)]
     found = released(spark, [giant, *[["item 1"]] * 8, []], 3)
     widest = max(found, key=lambda row: len(row.uncertain))
     assert widest.max_errors >= 4999 and widest.uncertain == sorted(widest.uncertain)
-    assert sum(len(row.uncertain) >= 4999 for row in found) == 3
+    assert 3 <= sum(len(row.uncertain) >= 4999 for row in found) <= 5
 
 
 @pytest.mark.long

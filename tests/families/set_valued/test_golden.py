@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from anon_spark.errors import DataError
-from anon_spark.families.set_valued.block import Arrangement, Settings, arrange, draw
+from anon_spark.families.set_valued.block import Arrangement, Order, Settings, arrange, draw
 from anon_spark.families.set_valued.kernels.graphs import (
     Fields,
     Graph,
@@ -75,7 +75,7 @@ def test_orders_of_table_1() -> None:
     table = sets(TABLE_1)
     assert gray_order(table).tolist() == GRAY
     assert [length(table, order) for order in (range(6), GRAY, GRAY_TSP)] == [14, 12, 10]
-    found = arranged(IN_GRAY_ORDER, Settings(k=3, order="gray_tsp"))
+    found = arranged(IN_GRAY_ORDER, Settings(k=3, order="gray_tsp", graph="ring"))
     order = [GRAY[at] for at in found.order]
     assert (order[0], order[-1], length(table, order)) == (1, 5, 10)
 
@@ -100,7 +100,7 @@ def test_error_rates_of_the_example() -> None:
 
 @pytest.mark.parametrize("order", ["gray", "gray_tsp", "window"])
 def test_arrangements_of_the_example(order: Any) -> None:
-    found = arranged(IN_GRAY_ORDER, Settings(k=3, order=order))
+    found = arranged(IN_GRAY_ORDER, Settings(k=3, order=order, graph="ring"))
     ring = [TABLE_1[GRAY[at]] for at in found.order]
     assert slots(found.fields, found.sets.codes) == oracle.published(ring, oracle.ring_graph(6, 3))
     assert found.error <= 0.361112
@@ -110,14 +110,15 @@ def test_arrangements_of_the_example(order: Any) -> None:
 def test_the_best_order_is_taken() -> None:
     """The ring with the least ER of the four, the first of equals; tours alone where they were asked for."""
     alike = sets([bits("1100")] * 8)
-    assert [arranged(alike, Settings(k=3, order=order)).kind for order in ("window", "gray_tsp")] == [
+    assert [arranged(alike, Settings(k=3, order=order, graph="ring")).kind for order in ("window", "gray_tsp")] == [
         "gray",
         "gray_tsp",
     ]
     rng = np.random.default_rng(3)
     records = [frozenset(np.flatnonzero(rng.random(12) < 0.4).tolist()) for _ in range(60)]
     block = taken(sets(records), gray_order(sets(records)))
-    window, tsp, gray = (arranged(block, Settings(k=4, order=order)).error for order in ("window", "gray_tsp", "gray"))
+    orders: tuple[Order, ...] = ("window", "gray_tsp", "gray")
+    window, tsp, gray = (arranged(block, Settings(k=4, order=order, graph="ring")).error for order in orders)
     assert window < min(tsp, gray)
 
 
@@ -131,12 +132,12 @@ def test_examples_of_the_segmentation() -> None:
 
 
 def test_as_many_records_as_k_and_fewer() -> None:
-    found = arranged(IN_GRAY_ORDER, Settings(k=6))
+    found = arranged(IN_GRAY_ORDER, Settings(k=6, graph="ring"))
     assert sorted(found.graph.slots.tolist()) == sorted([*range(6)] * 6)  # complete
     assert set(slots(found.fields, found.sets.codes)) == {oracle.slot_of(TABLE_1)}
-    drawn = draw(found.graph, Settings(k=6), "key", 0)
+    drawn = draw(found.graph, Settings(k=6, graph="ring"), "key", 0)
     assert sorted(drawn.slots.tolist()) == [*range(6)]
-    for settings, name in ((Settings(k=7), "k"), (Settings(l=7), "l")):
+    for settings, name in ((Settings(k=7, graph="ring"), "k"), (Settings(l=7, graph="ring"), "l")):
         with pytest.raises(DataError, match=rf"^{name} = 7 is more than the 6 rows of the table. Lower {name}.$"):
             refuse_labels(few(6), settings)
 
@@ -147,10 +148,10 @@ def few(rows: int) -> Records:
 
 
 def test_equal_and_empty_records() -> None:
-    alike = arranged(sets([bits("1010")] * 5), Settings(k=3))
+    alike = arranged(sets([bits("1010")] * 5), Settings(k=3, graph="ring"))
     assert slots(alike.fields, alike.sets.codes) == [oracle.Slot(bits("1010"), frozenset(), 0)] * 5
     assert alike.error == 0
-    empty = arranged(sets([frozenset[int]()] * 4), Settings(k=2))
+    empty = arranged(sets([frozenset[int]()] * 4), Settings(k=2, graph="ring"))
     assert slots(empty.fields, empty.sets.codes) == [oracle.Slot(frozenset(), frozenset(), 0)] * 4
     assert empty.error == 0
     ring = sets([bits("00"), bits("00"), bits("11")])
@@ -174,7 +175,7 @@ def rounds_of(graph: Graph, rounds: Codes, number: int) -> list[list[int]]:
 
 def test_every_edge_is_drawn_alike_often() -> None:
     """The rounds partition the edges, and over 3,000 blocks each edge is the chosen one as often: 4.5 σ."""
-    settings, graph, runs = Settings(k=3), ring_graph(8, 3), 3000
+    settings, graph, runs = Settings(k=3, graph="ring"), ring_graph(8, 3), 3000
     drawn = Counter[tuple[int, int]]()
     for block in range(runs):
         found = draw(graph, settings, "key", block)
@@ -218,7 +219,7 @@ def test_labels_of_every_draw_differ(truth: Any, graph: Any) -> None:
 def test_the_papers_graph_does_not_keep_labels_apart() -> None:
     """Own labels of the example are 3-diverse, those that a draw moves often not: 6 of the 20 matchings keep it."""
     labels = np.array([2, 1, 2, 0, 1, 0], dtype=np.int32)  # C B C M B M, in Gray order
-    settings = Settings(l=3, truth="paper")
+    settings = Settings(l=3, truth="paper", graph="ring")
     kept = set()
     for number in range(40):
         found = arrange(IN_GRAY_ORDER, START, labels, settings, "key", number)
@@ -273,7 +274,7 @@ class Table:
 
     @lru_cache(16)  # noqa: B019 - a table lives as long as its module's tests
     def rate(self, **settings: Any) -> float:
-        blocks = self.arranged(Settings(**settings))
+        blocks = self.arranged(Settings(**{"graph": "ring", **settings}))
         return sum(block.error * block.order.size for block in blocks) / self.count  # no record is empty
 
 
@@ -294,7 +295,7 @@ def test_chess_by_gray_code_and_tours(chess: Table) -> None:
     assert chess.count == 3196
     assert int(chess.steps.sum()) == 17_808
     assert sizes_of(chess.starts, 3196) == [301, 301, 300, 300, 303, 300, 343, 350, 348, 350]
-    (block,) = chess.arranged(Settings(k=2, order="gray_tsp"))
+    (block,) = chess.arranged(Settings(k=2, order="gray_tsp", graph="ring"))
     assert length(chess.sets, block.order.tolist(), cyclic=False) <= 9_600
     assert set(chess.starts.tolist()) <= set(np.flatnonzero(block.order == np.arange(3196)).tolist())
     for k, (gray, tsp) in CHESS.items():
@@ -313,7 +314,7 @@ def test_chess_with_labels_apart(chess: Table) -> None:
     weights = np.arange(1, 471) ** -0.5
     labels = np.random.default_rng(1).choice(470, 3196, p=weights / weights.sum()).astype(np.int32)
     for l, expected in CHESS_SPACED.items():  # noqa: E741
-        (found,) = chess.arranged(Settings(l=l), labels)
+        (found,) = chess.arranged(Settings(l=l, graph="ring"), labels)
         assert found.error == pytest.approx(expected, abs=0.003)
         ring = labels[found.order]
         assert not any((ring == np.roll(ring, shift)).any() for shift in range(1, 2 * l - 1))
@@ -340,7 +341,7 @@ def baskets(fimi: Path) -> Table:
 def test_baskets(baskets: Table, k: int) -> None:
     """Four blocks; Gray exactly, tours within 0.002, windows that or less."""
     gray, tsp, window = BASKETS[k]
-    assert len(baskets.arranged(Settings(k=k, order="gray"))) == 4
+    assert len(baskets.arranged(Settings(k=k, order="gray", graph="ring"))) == 4
     assert round(baskets.rate(k=k, order="gray"), 4) == gray
     assert baskets.rate(k=k, order="gray_tsp") == pytest.approx(tsp, abs=0.002)
     assert window - 0.02 < baskets.rate(k=k) <= window + 0.002

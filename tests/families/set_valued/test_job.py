@@ -62,12 +62,12 @@ def test_the_example_reads_the_sample_that_the_demonstration_makes() -> None:
     assert isinstance(job, SetValuedJob)
     named = {job.columns.items, job.columns.person, *job.columns.sensitive, *job.columns.identifiers}
     assert named == set(samples.COLUMNS)
-    assert job == load_job(CONF / "set_valued.yaml", ["set_valued={order: gray_tsp}"])  # the rest are the defaults
+    assert job == load_job(CONF / "set_valued.yaml", ["set_valued={}"])  # the options are the defaults
 
 
 def test_defaults_and_what_is_published() -> None:
     job, own = parsed({}), parsed({}).set_valued
-    assert (own.order, own.segment, own.graph, own.block, job.truth) == ("window", (300, 350), "ring", 5000, "spaced")
+    assert (own.order, own.segment, own.graph, own.block, job.truth) == ("window", (300, 350), "groups", 5000, "spaced")
     assert job.columns.published == ("base", "uncertain", "max_errors", "religion")
     assert (job.degree, job.columns.label) == (5, "religion")
 
@@ -112,7 +112,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"set_valued.segment": [350, 300]}, "set_valued.segment: should be [least, most], each 2 or more"),
     ({"set_valued.segment": [1, 5]}, "set_valued.segment: should be [least, most], each 2 or more"),
     ({"set_valued.block": 0}, "set_valued.block: should be at least 1"),
-    ({"set_valued.seed": 1}, "set_valued.seed: unknown key. Known here: order, segment, graph, truth, block."),
+    ({"set_valued.seed": 1}, "set_valued.seed: unknown key. Known here: order, segment, graph, effort, truth, block."),
 ]  # fmt: skip
 
 

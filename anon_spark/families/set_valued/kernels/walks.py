@@ -16,7 +16,7 @@ from anon_spark.families.set_valued.kernels.graphs import Graph
 from anon_spark.kernels.bitmaps import Words
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
-from anon_spark.kernels.randomness import stream
+from anon_spark.kernels.randomness import stream, uniform
 
 R = TypeVar("R")
 
@@ -71,6 +71,34 @@ def rounds_by(walk: int, graph: Graph, key: str, purpose: str, block: int, budge
 def shift_rounds(records: int, degree: int) -> Rounds:
     """The rounds of a ring graph: round c moves every record c ranks ahead."""
     return Rounds(np.tile(np.arange(degree, dtype=np.int32), records), 0)
+
+
+def permuted_rounds(graph: Graph, key: str, purpose: str, block: int) -> Rounds:
+    """The rounds of groups: in round c every record is c slots, round its group, ahead of its place in a secret permutation.
+
+    Guarantee: every permutation of a group has the same probability, so the assignment of any round is one of them, each equally
+    likely. Cost: one exact draw per record.
+    """
+    first = np.flatnonzero(np.diff(graph.part, prepend=-1))
+    sizes = np.diff(graph.offsets)
+    rank = np.arange(graph.part.size) - first[graph.part]
+    places = permutations(uniform(key, purpose, block, sizes - rank), first, sizes[first])
+    ahead = graph.slots - np.repeat(first[graph.part] + places, sizes)
+    return Rounds((ahead % np.repeat(sizes, sizes)).astype(np.int32), 0)
+
+
+@compiled
+def permutations(drawn: Ints, first: Ints, sizes: Ints) -> Ints:
+    """One permutation of 0 … size - 1 per group; drawn[p]: which of the places that are left the record p gets."""
+    places = np.empty(drawn.size, dtype=np.int64)
+    for group in range(first.size):
+        start, size = first[group], sizes[group]
+        for at in range(size):
+            places[start + at] = at
+        for at in range(size):
+            other = start + at + drawn[start + at]
+            places[start + at], places[other] = places[other], places[start + at]
+    return places
 
 
 def assignment(graph: Graph, round_of_edge: Codes, chosen: Ints) -> Codes:
