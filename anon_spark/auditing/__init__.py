@@ -15,6 +15,7 @@ from anon_spark.auditing.guarantees.itemset_support import verify_kkm, verify_kl
 from anon_spark.auditing.guarantees.k_anonymity import verify_k_anonymity
 from anon_spark.auditing.guarantees.l_diversity import verify_l_diversity
 from anon_spark.auditing.guarantees.nonreciprocal import verify_graph, verify_labels
+from anon_spark.auditing.guarantees.tree_signatures import published_labels
 from anon_spark.auditing.guarantees.tree_support import verify_kmn
 from anon_spark.auditing.reading.classes import published_classes
 from anon_spark.auditing.reading.completion import completed, completed_of_trees
@@ -99,6 +100,7 @@ __all__ = [
     "completed_of_trees",
     "find_dependencies",
     "published_classes",
+    "published_labels",
     "verify",
     "verify_bound",
     "verify_columns",

@@ -216,8 +216,8 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
-def shares_plot(attributes: Sequence[LevelShares]) -> str:
-    """One bar per attribute, from the original value on the left to the root on the right."""
+def shares_plot(attributes: Sequence[LevelShares], of: str = "rows", steps: Sequence[str] = ()) -> str:
+    """One bar per attribute, from the original value on the left to the root on the right; steps: names of the levels."""
 
     def draw(figure: Figure) -> dict[str, str]:
         axes = figure.subplots()
@@ -231,12 +231,13 @@ def shares_plot(attributes: Sequence[LevelShares]) -> str:
                 axes.barh(
                     at, share, left=left, height=0.52, color=ACCENT, alpha=0.15 + 0.85 * level / deepest, gid=gid
                 )
-                tooltips[gid] = f"{attribute.name}: {show(share)} of rows on level {level} of {deepest}"
+                place = steps[level] if steps else f"on level {level} of {deepest}"
+                tooltips[gid] = f"{attribute.name}: {show(share)} of {of} {place}"
                 left += share
         axes.set_yticks(range(len(attributes)), [_short(attribute.name) for attribute in attributes])
         axes.set_ylim(len(attributes) - 0.4, -0.6)
         axes.set_xlim(0, 1)
-        axes.set_xlabel("share of rows; darker is more general")
+        axes.set_xlabel(f"share of {of}; darker is more general")
         axes.tick_params(axis="y", length=0)
         return tooltips
 

@@ -89,11 +89,52 @@ def test_schemas_that_are_refused() -> None:
     assert [node_type.name for node_type in chain] == ["Hospital", "Disease", "Treatment"] and SCHEMA.children(None) == [chain[0]]
 
 
-def test_cuts_that_are_none() -> None:
+def test_a_cut_that_leaves_a_value_out_is_none() -> None:
     forest = Forest.of(SCHEMA, HIERARCHIES)
-    for labels, said in ((["Hospital", "H1", "Disease", "Treatment"], "two nodes"), (["Hospital", "Disease"], "no node")):
-        with pytest.raises(ValueError, match=said):
-            forest.image(forest.cut_of(labels))
+    with pytest.raises(ValueError, match="below no node"):
+        forest.image(forest.cut_of(["Hospital", "Disease"]))
+
+
+def test_a_node_above_others_of_a_cut_stands_for_what_they_leave_over() -> None:
+    forest = Forest.of(SCHEMA, HIERARCHIES)
+    full = forest.cut_of(["Hospital", "Disease", "Treatment"])
+    hospital = forest.number("Hospital")
+
+    assert forest.named(forest.left_below(full, hospital)) == ["General", "Maternity"]
+    partial = forest.with_children(full, hospital, [forest.number("General")])
+    assert forest.named(partial) == ["Disease", "General", "Hospital", "Treatment"]
+    assert forest.is_full(full) and not forest.is_full(partial)
+
+    image = forest.image(partial)
+    shown = {forest.labels[leaf]: forest.labels[image[leaf]] for leaf in forest.leaf_nodes[0].tolist()}
+    general = set(forest.below(forest.number("General")))
+    assert shown == {
+        forest.labels[leaf]: "General" if leaf in general else "Hospital" for leaf in forest.leaf_nodes[0].tolist()
+    }
+    assert forest.named(forest.left_below(partial, hospital)) == ["Maternity"]
+    whole = forest.with_children(partial, hospital, [forest.number("Maternity")])
+    assert forest.named(whole) == ["Disease", "General", "Maternity", "Treatment"] and forest.is_full(whole)
+
+
+def test_the_share_of_values_that_a_label_may_stand_for() -> None:
+    forest = Forest.of(SCHEMA, HIERARCHIES)
+    partial = forest.cut_of(["Hospital", "General", "Disease", "Treatment"])
+    leaves, ncp = forest.leaf_nodes[0], forest.ncp(partial)
+    general = len([node for node in forest.below(forest.number("General")) if not forest.children[node]])
+    others = leaves.size - 1
+    assert ncp[forest.number("General")] == (general - 1) / others
+    assert ncp[forest.number("Hospital")] == (leaves.size - general - 1) / others
+    assert ncp[forest.number("Disease")] == 1 and np.isnan(ncp[forest.number("Maternity")])
+    assert forest.ncp(forest.most_general)[forest.top] == 1
+
+
+def test_labels_all_of_whose_values_are_below_a_node() -> None:
+    forest = Forest.of(SCHEMA, HIERARCHIES)
+    partial = forest.cut_of(["Hospital", "General", "Disease", "Treatment"])
+    assert forest.named(np.flatnonzero(forest.only_inside(partial, forest.number("Hospital")))) == ["General", "Hospital"]
+    assert forest.named(np.flatnonzero(forest.only_inside(partial, forest.number("General")))) == ["General"]
+    # Hospital stands for Maternity's values alone, so it says as much as Maternity
+    assert forest.named(np.flatnonzero(forest.only_inside(partial, forest.number("Maternity")))) == ["Hospital"]
 
 
 def test_sensitive_node_types_are_their_own_image() -> None:

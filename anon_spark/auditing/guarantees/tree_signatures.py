@@ -13,8 +13,17 @@ from pyspark.sql import functions as F
 
 from anon_spark.auditing.guarantees.tree_counting import Packing, pair_number
 from anon_spark.auditing.reading.item_sets import Ints, Lists
-from anon_spark.auditing.reading.tree_paths import CLASS, VALUE, Label, Nodes, malformed, read_nodes, related
-from anon_spark.auditing.reading.values import private
+from anon_spark.auditing.reading.tree_paths import (
+    CLASS,
+    VALUE,
+    Label,
+    Nodes,
+    malformed,
+    read_nodes,
+    related,
+    require_paths,
+)
+from anon_spark.auditing.reading.values import exact, private
 from anon_spark.columns import ROWS
 from anon_spark.errors import ConfigurationError, LimitExceeded
 from anon_spark.model.tree import NONE, NOT
@@ -25,6 +34,12 @@ MOST_LABELS = 1_000_000
 
 _KIND, _NUMBER = private("kind"), private("number")
 _LABEL, _SIZE, _FAULT, _ORDER = "label", "size", "fault", "order"  # what a survey row is about
+
+
+def published_labels(release: DataFrame, column: str = "paths") -> list[Label]:
+    """The labels of a release. Cost: one job."""
+    require_paths(release, column)
+    return Survey.of(release.select(exact(release, column)), (), 0, 1, with_secrets=False).labels
 
 
 @dataclass(frozen=True)

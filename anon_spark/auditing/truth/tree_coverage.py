@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.auditing.guarantees.tree_signatures import Survey
 from anon_spark.auditing.reading.item_sets import Ints
 from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN
 from anon_spark.auditing.reading.sums import total
@@ -42,6 +41,7 @@ def verify_trees_covered(
     schema: TreeSchema,
     hierarchies: Mapping[str, Hierarchy],
     cut: Sequence[Label] | None = None,
+    partial: bool = False,
     disassociated: Sequence[Relation] = (),
     column: str = "paths",
     nested: str = "nested",
@@ -51,12 +51,13 @@ def verify_trees_covered(
 ) -> tuple[Verdict, RowAccount]:
     """Whether a release could be made of the source, without the link that would prove it.
 
-    Arguments: those of `verify_trees`; cut: None for the labels that are published, which must not lie below each other.
+    Arguments: those of `verify_trees`; cut: None for the labels that are published, which must not lie below each other unless
+    it is a partial cut.
     Guarantee: necessary conditions only. Passed iff there are rows; published labels are labels of their node type (with a cut:
-    of the cut), none below another; every set of labels (up to a 64-bit hash), with the unchanged values beside it (up to a
-    sum of 32-bit hashes), is published of as many rows as there are records in scope with this image; each relation is in no
-    more of these rows than records; no relation of `disassociated` is left; paths are well formed, and nested values say
-    the same.
+    of the cut), none below another (of a partial cut: none below `*`); every set of labels (up to a 64-bit hash), with the
+    unchanged values beside it (up to a sum of 32-bit hashes), is published of as many rows as there are records in scope with
+    this image; each relation is in no more of these rows than records; no relation of `disassociated` is left; paths are well
+    formed, and nested values say the same.
     A release in which relations or unchanged values of records with the same labels were exchanged may pass.
     violations counts labels at fault, sets of labels with other numbers of rows or other unchanged values, (set, relation)
     pairs in too many rows, rows with a fault of their own, columns of another type; checked counts sets of labels.
@@ -65,11 +66,8 @@ def verify_trees_covered(
     """
     trees = Trees(schema, hierarchies, column, nested, keep, person, nulls)
     other = trees.check(source, release)
-    rows = trees.rows(release)
-    survey = Survey.of(rows.select(SHOWN), (), 0, 1, with_secrets=False)
-    sensitive = set(schema.sensitive)
-    plain_labels = [label for label in survey.labels if label[0] not in sensitive]
-    images = Images.of(schema, hierarchies, plain_labels) if cut is None else trees.images(cut)
+    rows, survey = trees.rows(release), trees.survey(release)
+    images = trees.images_of(survey) if cut is None else trees.images(cut)
     strange = int((images.numbered(survey.labels) == NONE).sum()) + (images.unknown if cut is None else 0)
 
     expected = trees.of_source(source).select(CHAINS, F.col(LEAST).alias(MARK), STATUS).mapInArrow(_imaging(images), _LISTED)
@@ -78,7 +76,7 @@ def verify_trees_covered(
     malformed_rows = survey.faults.get("malformed", 0)
     counts = {
         "unknown_labels": strange,
-        "below_another": images.twice if cut is None else 0,
+        "below_another": 0 if cut is not None else images.mixed if partial else images.twice,
         "unequal": totals["unequal"],
         "altered": totals["altered"],
         "relations": totals["more"],

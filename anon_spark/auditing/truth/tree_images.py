@@ -24,9 +24,9 @@ Relation = tuple[Label, Label]
 class Images:
     """Published labels as numbers, and the number that each leaf becomes; sensitive leaves are published as they are.
 
-    leaves: by rank of a node type, one number per leaf and one more for null, NONE without an image; uncovered and twice: how
-    many leaves have none, and several (null aside, unless the hierarchy knows it); unknown: published labels that are none
-    of their node type.
+    leaves: by rank of a node type, one number per leaf and one more for null, NONE without an image: the lowest label at or above
+    the leaf. uncovered and twice: how many leaves have none, and are below several (null aside, unless the hierarchy knows it);
+    mixed: how many are below a label and below `*`; unknown: published labels that are none of their node type.
     """
 
     names: list[Label]
@@ -36,6 +36,7 @@ class Images:
     ranks: Mapping[str, int] = field(repr=False)
     uncovered: int
     twice: int
+    mixed: int
     unknown: int
 
     @classmethod
@@ -46,7 +47,7 @@ class Images:
             numbers.setdefault(label, len(numbers))
         wanted = set(numbers)
         tables: list[Ints] = []
-        uncovered = twice = 0
+        uncovered = twice = mixed = 0
         all_labels = {EVERYTHING}
         for node_type in schema:
             hierarchy = hierarchies[node_type.name]
@@ -64,11 +65,12 @@ class Images:
                         numbers.setdefault(label, len(numbers))
                 here = np.array([numbers.get(label, NONE) for label in texts], dtype=np.int64)[whole.codes[level]]
                 several |= (image != NONE) & (here != NONE) & (here != image)
-                image = np.where(here == NONE, image, here)
+                image = np.where(image == NONE, here, image)
+            asked = slice(None) if hierarchy.has_null else slice(0, -1)
             if EVERYTHING in numbers and not node_type.sensitive:
                 several |= image != NONE
+                mixed += int((image[asked] != NONE).sum())
                 image[:] = numbers[EVERYTHING]
-            asked = slice(None) if hierarchy.has_null else slice(0, -1)
             uncovered += int((image[asked] == NONE).sum())
             twice += int(several[asked].sum())
             tables.append(image)
@@ -81,6 +83,7 @@ class Images:
             ranks=schema.ranks,
             uncovered=uncovered,
             twice=twice,
+            mixed=mixed,
             unknown=len(wanted - all_labels),
         )
 

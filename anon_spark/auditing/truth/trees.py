@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.auditing.guarantees.tree_signatures import Survey
 from anon_spark.auditing.reading.item_sets import Marks
 from anon_spark.auditing.reading.recode import KEPT, STATUS, source_totals, with_scope
 from anon_spark.auditing.reading.sums import sum_of, total
@@ -105,8 +106,17 @@ class Trees:
         mark = hashed(release, self.keep)
         return release.select(*others, paths.alias(SHOWN), mark.alias(MARK), same.alias(SAME_NESTED))
 
+    def survey(self, release: DataFrame) -> Survey:
+        """The labels of a release, and its rows. Cost: one job."""
+        return Survey.of(self.rows(release).select(SHOWN), (), 0, 1, with_secrets=False)
+
+    def images_of(self, survey: Survey) -> Images:
+        """The images that the labels of a release tell of: each value becomes the lowest published label at or above it."""
+        hidden = set(self.schema.sensitive)
+        return Images.of(self.schema, self.hierarchies, [label for label in survey.labels if label[0] not in hidden])
+
     def images(self, cut: Sequence[Label]) -> Images:
-        """The images of a cut. Raises ConfigurationError when it is no cut."""
+        """The images of a full cut. Raises ConfigurationError when it is no cut."""
         images = Images.of(self.schema, self.hierarchies, cut)
         counts = {
             "values below no node of it": images.uncovered,
@@ -125,7 +135,7 @@ def verify_trees(
     linked: DataFrame,
     schema: TreeSchema,
     hierarchies: Mapping[str, Hierarchy],
-    cut: Sequence[Label],
+    cut: Sequence[Label] | None = None,
     disassociated: Sequence[Relation] = (),
     column: str = "paths",
     nested: str = "nested",
@@ -137,8 +147,9 @@ def verify_trees(
 
     A record is a row of the source, or with `person` all rows of one. linked: LINK, and the columns of the tree's fields and
     `keep`; the rows of one LINK are one record. cut: the published (node type, value) pairs, `[("*", "*")]` for everything;
-    disassociated: pairs of labels without their relation, upper one first; nested: compared where the release has such a column;
-    keep: columns published unchanged; nulls: what the run did with a null.
+    None: the labels of the release, of which some may lie below others (a partial cut); disassociated: pairs of labels without
+    their relation, upper one first; nested: compared where the release has such a column; keep: columns published unchanged;
+    nulls: what the run did with a null.
     Guarantee: passed iff there are records; `linked` has the source's records in scope, as a multiset up to a 64-bit hash
     per record that does not see the order of arrays and rows; every such record has exactly one row, and no other one has
     any; the labels of a row are exactly the images of the record's values; every published path is a part of the image of
@@ -156,7 +167,7 @@ def verify_trees(
     require_columns(staged, [LINK], "staged release")
     require_columns(linked, [LINK, *keep], "linked records")
     require_tree(linked, schema, hierarchies, "linked records")
-    images = trees.images(cut)
+    images = trees.images(cut) if cut is not None else trees.images_of(trees.survey(staged))
 
     kept = F.col(STATUS) == KEPT
     low, high = F.col(CONTENT).bitwiseAND(F.lit(0xFFFFFFFF).cast("long")), F.shiftright(F.col(CONTENT), 32)  # sums fit a long

@@ -20,7 +20,7 @@ from anon_spark.families.tree.job import TreeJob, TreePrivacySpec, TreeSpec
 from anon_spark.families.tree.recoding import Fitted, TreeRecoding
 from anon_spark.families.tree.records import Records, Roles, check_table, read_records, source_of
 from anon_spark.families.tree.search import Seen, searched
-from anon_spark.families.tree.settings import Cost, Mode, Search, Settings
+from anon_spark.families.tree.settings import Cost, Cuts, Mode, Search, Settings
 from anon_spark.families.tree.tasks import counter_of
 from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable, refuse_ambiguous
 from anon_spark.model.progress import Progress
@@ -70,6 +70,7 @@ class TreeAnonymizer:
     level_count: LevelCount = default(TreeOptions, "level_count")
     mode: Mode = default(TreeOptions, "mode")
     close_unseen: bool = default(TreeOptions, "close_unseen")
+    cuts: Cuts = default(TreeOptions, "cuts")
     max_labels: int = default(TreeOptions, "max_labels")
     allow_unprotected_sensitive: bool = default(TreeOptions, "allow_unprotected_sensitive")
     key: str | None = field(default=None, repr=False)
@@ -128,7 +129,7 @@ class TreeAnonymizer:
             statistics=_statistics(seen, evaluator, read_at - started, perf_counter() - read_at),
             nulls=self.nulls,
             on_unseen=self.on_unseen,
-            warnings=self._warnings(records, seen, forest),
+            warnings=self._warnings(records, seen, evaluator),
             key=self.key if self.key is not None else secrets.token_hex(16),
             workdir=self.workdir,
             fitted=Fitted(source, records, workspace),
@@ -142,7 +143,7 @@ class TreeAnonymizer:
     @property
     def settings(self) -> Settings:
         names = ("k", "m", "n", "l", "search", "g", "width", "queue_limit", "max_cuts", "max_seconds", "mode", "cost")
-        others = ("level_count", "close_unseen", "max_labels")
+        others = ("level_count", "close_unseen", "max_labels", "cuts")
         return Settings(**{name: getattr(self, name) for name in (*names, *others)})
 
     def _negated(self, forest: Forest) -> tuple[int, ...]:
@@ -172,7 +173,7 @@ class TreeAnonymizer:
                     values=often,
                 )
 
-    def _warnings(self, records: Records, seen: Seen, forest: Forest) -> list[str]:
+    def _warnings(self, records: Records, seen: Seen, evaluator: Evaluator) -> list[str]:
         messages = []
         if self.settings.relations < self.n:
             most = self.settings.relations
@@ -184,8 +185,14 @@ class TreeAnonymizer:
                 f"The search was stopped by {seen.stopped_by} after {seen.evaluated:,} cuts: a better cut may exist. The "
                 "guarantee does not depend on it."
             )
-        if seen.best is not None and seen.best.cut == forest.most_general:
+        if seen.best is not None and seen.best.cut == evaluator.forest.most_general:
             messages.append(NOTHING_LEFT)
+            rare = evaluator.rare_types()
+            if rare:
+                messages.append(
+                    f"Fewer than k = {self.k} records have a value of {', '.join(rare)}, and node types are shown all or none: "
+                    "leave such a node type out of the job."
+                )
         if self.schema.sensitive and self.l is None:
             messages.append(UNPROTECTED)
         return messages

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.families.tree.kept import share_lost, sums_of
 from anon_spark.families.tree.kernels.counting import tally
 from anon_spark.families.tree.kernels.keys import Layout
 from anon_spark.families.tree.kernels.synopsis import record_rpd, rpd_a, synopsis
@@ -27,23 +28,25 @@ from anon_spark.families.tree.kernels.trees import (
     projected,
     selected,
 )
-from anon_spark.families.tree.kernels.violations import all_violations, first_violation, relation_supports
-from anon_spark.families.tree.settings import Settings
+from anon_spark.families.tree.kernels.violations import all_violations, first_violation, rare_sets, relation_supports
+from anon_spark.families.tree.settings import Cost, Settings
 from anon_spark.families.tree.structure import (
     Answer,
     CostQuestion,
     Evaluation,
-    Known,
     Pair,
     Position,
     Question,
+    Rare,
     Solution,
+    Step,
     evaluation,
 )
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.model.tree import NONE, Cut, Forest
 
 SAMPLE = 2**12
+MOST_LISTED = 100_000  # label sets below k that are looked at one by one; all are counted
 THREADS = min(os.cpu_count() or 1, 8)
 
 Flags = NDArray[np.bool_]
@@ -57,19 +60,16 @@ class Slots:
     nodes: Codes  # by slot, without negations
     slots: Codes  # by node
     ranks: Codes  # of each slot's node type; negations have none
-    negated: Flags  # [negations, nodes]: labels at or below X
+    negated: Flags  # [negations, nodes]: labels all of whose values are in X
 
     @classmethod
     def of(cls, forest: Forest, cut: Cut, negations: Sequence[int]) -> Slots:
         nodes: Codes = np.array(cut, dtype=np.int32)
         slots: Codes = np.full(forest.size, NONE, dtype=np.int32)
         slots[nodes] = np.arange(nodes.size, dtype=np.int32)
-        rows = []
-        for node in negations:
-            below = np.zeros(forest.size, dtype=np.bool_)
-            below[forest.below(node)] = True
-            if below[nodes].any():  # strictly below a node of the cut a negation tells nothing
-                rows.append(below)
+        # a label tells that X is there if all its values are in X; where none does, X may be absent from any record
+        told = (forest.only_inside(cut, node) for node in negations)
+        rows = [inside for inside in told if inside.any()]
         negated = np.array(rows, dtype=np.bool_).reshape(-1, forest.size)
         ranks: Codes = np.concatenate([forest.ranks[nodes], np.full(len(rows), NONE)]).astype(np.int32)
         return cls(forest.image(cut), nodes, slots, ranks, negated)
@@ -91,7 +91,8 @@ class Asked:
     supports: tuple[Codes | Ints, Codes | Ints, Ints]  # ancestor slot, descendant slot, records
     after: Position | None
     factors: NDArray[np.float64] | None = None  # of a question of cost
-    exact: bool = False  # RPD instead of RPD_a
+    cost: Cost = "rpd_a"
+    listed: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,12 @@ class Evaluator:
     rounds: int = 0
     _slots: dict[Cut, Slots] = field(default_factory=dict)
 
-    def judge(self, cuts: Sequence[tuple[Cut, Known | None]]) -> list[Solution]:
-        """Solutions in the order of the cuts. Cost: as many batches as the longest evaluation has questions."""
+    def judge(self, steps: Sequence[Step]) -> list[Solution]:
+        """Solutions in the order of the steps. Cost: as many batches as the longest evaluation has questions."""
+        # with negations all sets are counted anew: a record can begin or cease to lack a value that nothing fresh tells of
+        incremental = not self.negations
         running: dict[int, Evaluation] = {
-            at: evaluation(cut, self._still(known), self.settings) for at, (cut, known) in enumerate(cuts)
+            at: evaluation(step, self.forest, self.settings, incremental) for at, step in enumerate(steps)
         }
         questions = {at: next(judging) for at, judging in running.items()}
         done: dict[int, Solution] = {}
@@ -142,11 +145,14 @@ class Evaluator:
                     done[at] = end.value
             questions = following
         self._slots.clear()
-        return [done[at] for at in range(len(cuts))]
+        return [done[at] for at in range(len(steps))]
 
-    def _still(self, known: Known | None) -> Known | None:
-        """What is known of a cut. Nothing, where a negation begins to tell something: its records lack the fresh labels."""
-        return None if known is None or known.fresh.intersection(self.negations) else known
+    def rare_types(self) -> list[str]:
+        """Names of the node types of which fewer than k records have a value, so that no cut can show them. Cost: a batch."""
+        roots = self.forest.specialized(self.forest.most_general, self.forest.top)
+        (answer,) = self.counter.answers([self._asked(Question(roots, (), 1, listed=True))])
+        assert isinstance(answer, Answer) and answer.rare is not None
+        return [self.forest.labels[root] for root in roots if 0 < answer.rare.supports.get(root, 0) < self.settings.k]
 
     @cached_property
     def promise(self) -> Promise:
@@ -168,15 +174,18 @@ class Evaluator:
         pairs: Codes = np.array(question.pairs, dtype=np.int32).reshape(-1, 2)
         nothing: Ints = np.zeros(0, dtype=np.int64)
         if isinstance(question, CostQuestion):
-            exact = self.settings.cost == "rpd"
+            cost = self.settings.cost
+            factors = self.forest.ncp(question.cut) if cost == "ncp" else self._factors
             none: Flags = np.zeros(0, dtype=np.bool_)
-            return Asked(slots, self.forest.top, pairs, 0, none, (nothing,) * 3, None, self._factors, exact)
+            return Asked(slots, self.forest.top, pairs, 0, none, (nothing,) * 3, None, factors, cost)
         focus: Flags = np.zeros(0 if question.focus is None else slots.count, dtype=np.bool_)
         if question.focus is not None:
             focus[slots.slots[sorted(question.focus)]] = True
         known = np.array([(*pair, times) for pair, times in question.supports.items()], dtype=np.int64).reshape(-1, 3)
         supports = (slots.slots[known[:, 0]], slots.slots[known[:, 1]], known[:, 2])
-        return Asked(slots, self.forest.top, pairs, question.sizes, focus, supports, question.after)
+        return Asked(
+            slots, self.forest.top, pairs, question.sizes, focus, supports, question.after, listed=question.listed
+        )
 
 
 # --- one question on some records --------------------------------------------------------------------------------------
@@ -252,7 +261,20 @@ def answer_of(asked: Asked, tally_: Tally, promise: Promise) -> Answer:
             for a, b in zip(above[ordered].tolist(), below[ordered].tolist(), strict=True)
         },
         used=tuple(tally_.used.tolist()),
+        rare=_rare(asked, layout, tally_, promise) if asked.listed else None,
     )
+
+
+def _rare(asked: Asked, layout: Layout, tally_: Tally, promise: Promise) -> Rare:
+    nodes = asked.slots.nodes
+    sets, times, supports = rare_sets(layout, tally_.keys, tally_.counts, promise.k, MOST_LISTED)
+    named = [tuple(int(nodes[slot]) for slot in row if NONE < slot < nodes.size) for row in sets.tolist()]
+    named.sort(key=lambda labels: (len(labels), labels))  # without negations, some are shorter
+    by_node = [
+        {int(node): int(number) for node, number in zip(nodes, numbers[: nodes.size], strict=True) if number}
+        for numbers in (times, supports)
+    ]
+    return Rare(named, *by_node)
 
 
 def _first(asked: Asked, layout: Layout, tally_: Tally, promise: Promise, supports: Ints, nodes: list[int]) -> Answer:
@@ -295,10 +317,12 @@ class LocalCounter:
             return list(pool.map(self._answer, asked))
 
     def _answer(self, asked: Asked) -> Answer | float:
+        if asked.factors is not None and asked.cost == "ncp":
+            return share_lost(sums_of(self.trees, asked.slots.image, asked.top, asked.pairs, asked.factors))
         trees = relevant(self.trees, asked)
         images, weights, used = recoded(trees, asked)
         if asked.factors is None:
             return answer_of(asked, Tally(*tallied(images, weights, asked, self.promise), used), self.promise)
-        if asked.exact:
+        if asked.cost == "rpd":
             return float(record_rpd(images, asked.factors) @ weights) / self.trees.records
         return rpd_a(synopsis(images, weights), asked.factors)

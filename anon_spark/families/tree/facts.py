@@ -70,7 +70,8 @@ class NodeTypePair:
 class TreeFit(Facts):
     """The cut, the relations that were disassociated, and the search.
 
-    records, nodes and merged_siblings are None without the fitted table; merged_siblings also where records were dropped.
+    partial: some labels have others below them. records, nodes and merged_siblings are None without the fitted table;
+    merged_siblings also where records were dropped.
     """
 
     required_k: int
@@ -79,6 +80,7 @@ class TreeFit(Facts):
     l: int | None  # noqa: E741 - the literature's name
     disassociated: tuple[NodeTypePair, ...]
     negations: int
+    partial: bool
     nested: bool
     node_types: tuple[NodeTypeCut, ...] = field(metadata=json_name("classes"))
     search: CutSearch
@@ -94,10 +96,27 @@ class TreeFit(Facts):
 
 @dataclass(frozen=True)
 class Measures:
-    """The loss of the release, and what cuts were compared by, where that was another measure."""
+    """The loss of the release, and RPD_a where cuts were compared by it.
+
+    ncp: how many other values a published one could be, as a share of those of its node type; the mean over all values.
+    relations_kept: of all pairs of values of a record, one above the other, the share that is still so; None without any.
+    """
 
     rpd: float
     rpd_a: float | None
+    ncp: float
+    relations_kept: float | None
+
+
+@dataclass(frozen=True)
+class Published:
+    """How the values of a node type are published: the shares of all records' values, and their mean NCP."""
+
+    name: str = field(metadata=json_name("class"))
+    exact: float
+    group: float
+    root: float
+    ncp: float
 
 
 @dataclass(frozen=True)
@@ -152,15 +171,16 @@ class TreeFacts(TreeFit):
     """The fit, with its loss, the supports that the audit counted, and what attackers gain; highest_share: with l."""
 
     measures: Measures
+    published: tuple[Published, ...]
     supports: tuple[SupportRange, ...]
     highest_share: float | None
     risk: AttackerGain
 
     def summary(self) -> list[str]:
         """The cut by node type, and how many relations were disassociated."""
-        labels = "; ".join(f"{cut.name} {cut.label_count} of {cut.values}" for cut in self.node_types)
+        shown = "; ".join(f"{one.name} {one.exact:.0%} exactly, {one.group:.0%} in groups" for one in self.published)
         lost = f"Chance to guess a path (RPD) {self.measures.rpd:.2e}; lower is better."
         return [
-            f"{self.search.evaluated:,} cuts judged; labels that are left: {labels}.",
+            f"{self.search.evaluated:,} cuts judged; values are published so: {shown}.",
             f"{self.disassociated_relations} relations were disassociated. {lost}",
         ]

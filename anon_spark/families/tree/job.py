@@ -14,7 +14,7 @@ from anon_spark.columns import PREFIX, is_publishable, is_reserved
 from anon_spark.config.hierarchies import HierarchySpec
 from anon_spark.config.job import JobSpec, NestedInputSpec, RolesSpec
 from anon_spark.config.spec import Problem, Spec, Text, section, text, texts, whole
-from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, WIDTH, Cost, Search
+from anon_spark.families.tree.settings import MAX_LABELS, SEARCH, WIDTH, Cost, Cuts, Search
 from anon_spark.model.tree import NOT, STAR, TAKEN, NodeType, TreeSchema
 from anon_spark.model.tree.forest import LevelCount
 
@@ -142,8 +142,12 @@ class TreeSpec(Spec):
         description="Stop after so many seconds with the best one so far; default: no limit.")
     negations: Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(_each_once)] = Field(
         default=(), description="Values or groups of which an attacker may know that a record has none; they count in m.")
+    cuts: Cuts = Field(
+        default="partial",
+        description="partial: rare values stay in their group while others are shown; full: all values of a group or none.")
     cost: Cost = Field(
-        default="rpd_a", description="What cuts are compared by: rpd_a from counts of paths; rpd exactly, slower.")
+        default="rpd_a",
+        description="What cuts are compared by: rpd_a from counts of paths; rpd exactly, slower; ncp: values and relations lost.")
     level_count: LevelCount = Field(
         default="class", description="Which values a value may be mistaken for: those of its level in its node type, or in all.")
     close_unseen: bool = Field(

@@ -7,20 +7,30 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.auditing import Kind, Verdict, completed_of_trees, verify_kmn, verify_trees, verify_trees_covered
+from anon_spark.auditing import (
+    Kind,
+    Verdict,
+    completed_of_trees,
+    published_labels,
+    verify_kmn,
+    verify_trees,
+    verify_trees_covered,
+)
 from anon_spark.auditing.truth.trees import Nulls
 from anon_spark.columns import quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, did_you_mean
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
 from anon_spark.families.tree.anonymizer import NOTHING_LEFT, UNPROTECTED, TreeAnonymizer
-from anon_spark.families.tree.facts import AttackerGain, KnowledgeAttack, Measures, SupportRange, TreeFacts
+from anon_spark.families.tree.facts import AttackerGain, KnowledgeAttack, Measures, Published, SupportRange, TreeFacts
 from anon_spark.families.tree.job import TreeJob
+from anon_spark.families.tree.kept import Kept, kept_of
 from anon_spark.families.tree.publication import NESTED
-from anon_spark.families.tree.recoding import TreeRecoding
+from anon_spark.families.tree.recoding import Label, TreeRecoding
 from anon_spark.families.tree.records import check_table, dictionaries_of
 from anon_spark.families.tree.sections import MEASURES, tree_sections
 from anon_spark.io.hierarchies import load_hierarchies
@@ -140,17 +150,20 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
             staged.source,
             staged.rows,
             recoding.evidence()["linked"],
-            cut=recoding.cut,
+            cut=None if self.job.tree.cuts == "partial" else recoding.cut,
             disassociated=recoding.pairs,
             **self._described(hierarchies),
         )
-        return Examined([self._promised(staged.release, Forest.of(self.schema, hierarchies))], [truth], account)
+        return Examined([self._promised(staged.release, hierarchies, recoding.cut)], [truth], account)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """Verify the current release by coverage: which record became which row was private, and is not kept."""
         hierarchies = self._audited_hierarchies(source)
-        covered, account = verify_trees_covered(source, release, **self._described(hierarchies))
-        return Examined([self._promised(release, Forest.of(self.schema, hierarchies))], [covered], account)
+        is_partial = self.job.tree.cuts == "partial"
+        covered, account = verify_trees_covered(source, release, partial=is_partial, **self._described(hierarchies))
+        found = published_labels(release) if self.job.tree.negations else []
+        labels = [(name, value) for name, value in found if name is not None]
+        return Examined([self._promised(release, hierarchies, labels)], [covered], account)
 
     @property
     def shown(self) -> Shown:
@@ -185,9 +198,14 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
     def facts(self, staged: Staged[TreeRecoding], audit: Audit) -> TreeFacts:
         """The fit with its loss, the supports that the audit counted, and what attackers gain."""
         recoding, promised = staged.recoding, audit.first(Kind.PROMISE).facts
+        kept = kept_of(recoding.records, recoding.nodes, recoding.recode)
         return TreeFacts(
             **vars(recoding.facts()),
-            measures=self._measures(recoding),
+            measures=self._measures(recoding, kept),
+            published=tuple(
+                Published(name, of.share(of.exact), of.share(of.groups), of.share(of.root), of.ncp)
+                for name, of in kept.node_types.items()
+            ),
             supports=tuple(SupportRange(*bucket) for bucket in promised["histogram"]),
             highest_share=promised.get("highest_share"),
             risk=self._attacked(recoding),
@@ -196,12 +214,15 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
     def sections(self, facts: TreeFacts) -> list[Section]:
         return tree_sections(facts)
 
-    def _measures(self, recoding: TreeRecoding) -> Measures:
+    def _measures(self, recoding: TreeRecoding, kept: Kept) -> Measures:
         """Loss of the release. Cost: one pass over it; none where the search compared cuts by RPD."""
-        compared_by = recoding.statistics.loss
-        if self.job.tree.cost == "rpd":
-            return Measures(rpd=compared_by, rpd_a=None)
-        return Measures(rpd(recoding.release(), recoding.forest, self.job.tree.level_count), rpd_a=compared_by)
+        compared_by, cost = recoding.statistics.loss, self.job.tree.cost
+        return Measures(
+            rpd=compared_by if cost == "rpd" else rpd(recoding.release(), recoding.forest, self.job.tree.level_count),
+            rpd_a=compared_by if cost == "rpd_a" else None,
+            ncp=kept.ncp,
+            relations_kept=kept.relations_kept / kept.relations if kept.relations else None,
+        )
 
     def _attacked(self, recoding: TreeRecoding) -> AttackerGain:
         """What attackers gain: with as much as is promised, with absences, with more, and by the method."""
@@ -223,11 +244,12 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
         known = {str(at): KnowledgeAttack.of(outcome) for at, outcome in enumerate(outcomes)}
         return AttackerGain(known, within.structure if recoding.pairs else None)
 
-    def _promised(self, release: DataFrame, forest: Forest) -> Verdict:
+    def _promised(self, release: DataFrame, hierarchies: Mapping[str, Hierarchy], cut: Sequence[Label]) -> Verdict:
         """The guarantee, on the published table alone."""
-        privacy = self.job.privacy
+        privacy, forest = self.job.privacy, Forest.of(self.schema, hierarchies)
+        nodes = tuple(node for label in cut if (node := forest.node_of(*label)) is not None)
         negations = [
-            (label, {forest.published(node) for node in forest.below(forest.number(label))})
+            (label, set(map(forest.published, np.flatnonzero(forest.only_inside(nodes, forest.number(label))).tolist())))
             for label in self.job.tree.negations
             if label in forest.labels  # else every record lacks it, and that tells nothing
         ]

@@ -38,7 +38,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class TreeRecoding(Recoding):
-    """Every value replaced by its group of one cut, some relations disassociated in all records.
+    """Every value replaced by the lowest label of one cut above it, some relations disassociated in all records.
 
     Guarantee of an audited release (k^(m,n)): whoever knows up to m values of a record and up to n ancestor–descendant
     relations between them finds no record that fits, or at least k. With l: and no sensitive value is in more than 1 / l.
@@ -146,6 +146,7 @@ class TreeRecoding(Recoding):
             l=self.settings.l,
             disassociated=self._type_pairs(),
             negations=len(self.negations),
+            partial=self.fitted is not None and not self.forest.is_full(self.nodes),
             nested=self.has_nested,
             node_types=tuple(self._type_cut(rank, node_type) for rank, node_type in enumerate(self.roles.schema)),
             search=self.statistics,
@@ -202,9 +203,17 @@ class TreeRecoding(Recoding):
             raise ConfigurationError("This needs the fitted table of the recoding: fit again, or use transform().")
         return self.fitted
 
+    @property
+    def recode(self) -> Recode:
+        """What is done to the trees of the fitted table."""
+        return self._recode_in(self.forest)
+
+    def _recode_in(self, forest: Forest) -> Recode:
+        return Recode.of(forest, self.cut_in(forest), self.pairs_in(forest))
+
     def _rows(self, records: Records, linked: bool) -> DataFrame:
         forest = records.forest
-        recode = Recode.of(forest, self.cut_in(forest), self.pairs_in(forest))
+        recode = self._recode_in(forest)
         rows = published_rows(records.frame, forest, recode, self.has_nested, self.roles.keep, linked)
         return rows.select(*map(quoted, self.published), *([LINK] if linked else []))
 

@@ -1,7 +1,8 @@
 """ACS, GCS, OCS and beam search over the cuts, from {*} downwards.
 
-Every search sees cuts through `Evaluator.judged`, which judges a list of them side by side. A closed value is never
-specialized below; costs are rounded to 12 significant digits, and of equal ones the most general cut comes first.
+Every search sees cuts through `Evaluator.judged`, which judges a list of them side by side. A value is specialized once on the
+way to a cut: a partial cut may still have it. A closed value is never specialized below; costs are rounded to 12 significant
+digits, and of equal ones the most general cut comes first.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from anon_spark.families.tree.settings import Settings
-from anon_spark.families.tree.structure import Known, Solution
+from anon_spark.families.tree.structure import Solution, Step
 from anon_spark.model.progress import Progress
 from anon_spark.model.tree import Cut, Forest
 
 Closed = frozenset[int]
-Order = tuple[float, int, Cut]
-Judge = Callable[[Sequence[tuple[Cut, Known | None]]], list[Solution]]
+Order = tuple[float, bool, int, Cut]
+Judge = Callable[[Sequence[Step]], list[Solution]]
 
 
 class BudgetSpent(Exception):
@@ -41,7 +42,7 @@ class Seen:
     trail: list[tuple[int, float]] = field(default_factory=list)  # cuts judged, loss: each time a better one was found
     started: float = field(default_factory=perf_counter)
 
-    def judged(self, wanted: Sequence[tuple[Cut, Known | None]]) -> list[Solution]:
+    def judged(self, wanted: Sequence[Step]) -> list[Solution]:
         """Judge cuts, within the budget: the list is cut short by it, and the search ends with this batch."""
         left = None if self.settings.max_cuts is None else self.settings.max_cuts - self.evaluated
         if left is not None and left <= 0:
@@ -67,8 +68,12 @@ class Seen:
         return solutions
 
     def order(self, solution: Solution) -> Order:
-        """Solutions are compared by this: cost first, then the most general cut."""
-        return (solution.cost, *self.forest.key(solution.cut))
+        """Solutions are compared by this: cost first, then the most general cut.
+
+        By NCP the cut {*} can cost as much as the names of the node types, which say more.
+        """
+        says_nothing = self.settings.cost == "ncp" and solution.cut == self.forest.most_general
+        return (solution.cost, says_nothing, *self.forest.key(solution.cut))
 
 
 def searched(
@@ -82,7 +87,7 @@ def searched(
     closed = unseen_nodes(forest, occurring) if settings.close_unseen else frozenset()
     walk = {"acs": all_cuts, "gcs": greedy_cuts, "ocs": greedy_cuts, "beam": beam_cuts}[settings.search]
     try:
-        (start,) = seen.judged([(forest.most_general, None)])
+        (start,) = seen.judged([Step(forest.most_general)])
         if start.fits:
             walk(seen, start, closed)
     except BudgetSpent:
@@ -108,9 +113,9 @@ def all_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
         cut, closed = stack.pop()
         seen.pops += 1
         values = _open(seen.forest, cut, closed)
-        kids = seen.judged([_kid(seen.forest, cut, value) for value in values])
+        kids = seen.judged([Step(cut.cut, value, cut.clean) for value in values])
         below = [
-            (kid, closed.union(values[:at]))  # each cut is met once
+            (kid, closed.union(values[: at + 1]))  # each cut is met once
             for at, kid in enumerate(kids)
             if kid.fits
         ]
@@ -126,7 +131,7 @@ def greedy_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
         seen.pops += 1
         # 1. judge all specializations by values that are not closed
         values = _open(forest, cut, closed)
-        kids = seen.judged([_kid(forest, cut, value) for value in values])
+        kids = seen.judged([Step(cut.cut, value, cut.clean) for value in values])
         # 2. a value that failed ValueCheck fails in every cut below
         failed = closed.union(value for value, kid in zip(values, kids, strict=True) if not kid.fits)
         # 3. keep the g cheapest; each closes the values of those before it
@@ -136,7 +141,7 @@ def greedy_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
             if kid.fits and (kid.clean or not settings.without_disassociation)
         )
         for at, (order, _, kid) in enumerate(ranked[: settings.g]):
-            heapq.heappush(queue, (order, kid, failed.union(value for _, value, _ in ranked[:at])))
+            heapq.heappush(queue, (order, kid, failed.union(value for _, value, _ in ranked[: at + 1])))
         if settings.queue_limit is not None and len(queue) > settings.queue_limit:
             queue = heapq.nsmallest(settings.queue_limit, queue)  # a sorted list is a heap
 
@@ -144,34 +149,31 @@ def greedy_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
 def beam_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
     """Of each generation, the `width` cheapest cuts over all parents; values are closed by failed ValueChecks only."""
     forest, width = seen.forest, seen.settings.width
-    met: set[Cut] = {start.cut}
-    generation: list[tuple[Solution, Closed]] = [(start, closed)]
+    none: frozenset[int] = frozenset()
+    met = {none}  # the values that were specialized on the way to a cut; of a partial cut, in any order
+    generation: list[tuple[Solution, Closed, frozenset[int]]] = [(start, closed, none)]
     while generation:
         # 1. all specializations of the generation that were not judged before, in one batch
         wanted: list[tuple[int, int]] = []
-        for at, (cut, closed) in enumerate(generation):
-            for value in _open(forest, cut, closed):
-                specialized = forest.specialized(cut.cut, value)
-                if specialized not in met:
-                    met.add(specialized)
+        for at, (cut, closed, done) in enumerate(generation):
+            for value in _open(forest, cut, closed | done):
+                if done | {value} not in met:
+                    met.add(done | {value})
                     wanted.append((at, value))
-        kids = seen.judged([_kid(forest, generation[at][0], value) for at, value in wanted])
+        kids = seen.judged([Step(generation[at][0].cut, value, generation[at][0].clean) for at, value in wanted])
         seen.pops += len(generation)
         # 2. values that fail below a cut fail below all its kids
-        failed = [set(closed) for _, closed in generation]
+        failed = [set(closed) for _, closed, _ in generation]
         for (at, value), kid in zip(wanted, kids, strict=True):
             if not kid.fits:
                 failed[at].add(value)
         # 3. the cheapest are the next generation
-        ranked = sorted((seen.order(kid), at, kid) for (at, _), kid in zip(wanted, kids, strict=True) if kid.fits)
-        generation = [(kid, frozenset(failed[at])) for _, at, kid in ranked[:width]]
+        ranked = sorted((seen.order(kid), at, value, kid) for (at, value), kid in zip(wanted, kids, strict=True) if kid.fits)
+        generation = [
+            (kid, frozenset(failed[at]), generation[at][2] | {value}) for _, at, value, kid in ranked[:width]
+        ]
 
 
 def _open(forest: Forest, cut: Solution, closed: Closed) -> list[int]:
     """The values of a cut that may be specialized, in order."""
     return [value for value in cut.cut if value not in closed and forest.can_specialize(value)]
-
-
-def _kid(forest: Forest, cut: Solution, value: int) -> tuple[Cut, Known]:
-    specialized = forest.specialized(cut.cut, value)
-    return specialized, Known(frozenset(specialized).difference(cut.cut), cut.clean)

@@ -12,7 +12,16 @@ from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
 from anon_spark.report.plots import range_name, rates_plot, shares_plot, sizes_plot, trail_plot
 
-MEASURES = {"rpd": "chance to guess a path (RPD), 0 to 1", "rpd_a": "what cuts were compared by (RPD_a)"}
+MEASURES = {
+    "rpd": "chance to guess a path (RPD), 0 to 1",
+    "rpd_a": "what cuts were compared by (RPD_a)",
+    "ncp": "how many other values a published one could be (NCP), 0 to 1",
+    "relations_kept": "relations that are kept, as a share",
+}
+OTHERS = (
+    "A label that has other published labels below it stands for the values that these leave over: any of its group, but none "
+    "that has a label of its own."
+)
 SEARCHES = {
     "beam": "beam: the cheapest cuts of every generation",
     "gcs": "gcs: the cheapest cut of a queue first",
@@ -47,18 +56,20 @@ def tree_sections(facts: TreeFacts) -> list[Section]:
 def _loss_items(facts: TreeFacts) -> list[Item]:
     measures = [(MEASURES[name], value) for name, value in vars(facts.measures).items() if value is not None]
     items: list[Item] = [Table("", ("measure", "value"), measures)]
-    drawn = [cut for cut in facts.node_types if not cut.sensitive and cut.label_count]
-    if drawn:
-        shares = [LevelShares(cut.name, tuple(number / cut.label_count for number in cut.labels)) for cut in drawn]
-        counts = "; ".join(f"{cut.name}: {show(cut.label_count)} for {show(cut.values)} values" for cut in drawn)
-        items.append(Picture("Labels of the cut by level", shares_plot(shares), f"From values as they were on. {counts}."))
+    shares = [LevelShares(one.name, (one.exact, one.group, one.root)) for one in facts.published]
+    words = "; ".join(
+        f"{one.name}: {show(one.exact)} as they were, {show(one.group)} as a group, {show(one.root)} as the root"
+        for one in facts.published
+    )
+    picture = shares_plot(shares, "values", ("as they were", "as a group", "as the root"))
+    items.append(Picture("How the values of each node type are published", picture, f"Shares of the values. {words}."))
     rows = [
         (cut.name, cut.values, cut.label_count or "in *", cut.labels[0], "yes" if cut.sensitive else "no")
         for cut in facts.node_types
     ]
     head = ("node type", "values", "labels in the cut", "of them values as they were", "sensitive")
     items.append(Table("Node types", head, rows))
-    items.append(Text("", [_relation_words(facts)]))
+    items.append(Text("", [*([OTHERS] if facts.partial else []), _relation_words(facts)]))
     if facts.disassociated:
         pairs = [(pair.upper, pair.lower, pair.pairs) for pair in facts.disassociated]
         items.append(Table("Relations disassociated", ("upper node type", "lower node type", "pairs of labels"), pairs))

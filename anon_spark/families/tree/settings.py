@@ -9,7 +9,8 @@ from anon_spark.model.tree.forest import LevelCount
 
 Search = Literal["gcs", "beam", "acs", "ocs"]
 Mode = Literal["batch", "sequential"]
-Cost = Literal["rpd_a", "rpd"]
+Cost = Literal["rpd_a", "rpd", "ncp"]
+Cuts = Literal["partial", "full"]
 
 SEARCH: Search = "beam"
 """How cuts are searched where a job does not say."""
@@ -36,6 +37,7 @@ class Settings:
     cost: Cost = "rpd_a"
     level_count: LevelCount = "class"
     close_unseen: bool = True
+    cuts: Cuts = "partial"
     max_labels: int = MAX_LABELS
 
     @property

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from anon_spark.families.tree.settings import Settings
-from anon_spark.model.tree import Cut
+from anon_spark.model.tree import Cut, Forest
 
 Pair = tuple[int, int]  # nodes (a, b): a is an ancestor of b
 Size = tuple[int, int]  # |V|, |E|
@@ -22,7 +23,8 @@ class Question:
     """Count the records under a cut after disassociations.
 
     sizes: label sets of up to so many labels. focus: only sets with one of these nodes (None: all). supports: of relations,
-    as far as known. after: ask for the first violation behind this position, in the order of §6 (sequential mode).
+    as far as known. after: ask for the first violation behind this position, in the order of §6 (sequential mode). listed: ask
+    for the label sets themselves that fewer than k records hold.
     """
 
     cut: Cut
@@ -31,6 +33,7 @@ class Question:
     focus: frozenset[int] | None = None
     supports: dict[Pair, int] = field(default_factory=dict)
     after: Position | None = None
+    listed: bool = False
 
 
 class Position(NamedTuple):
@@ -55,6 +58,19 @@ class Answer:
     supports: dict[Pair, int]  # of the relations among the sets that were counted
     used: tuple[int, ...]  # records that each disassociation changed, of those with a label in focus
     first: tuple[Position, Pair] | None = None
+    rare: Rare | None = None
+
+
+@dataclass(frozen=True)
+class Rare:
+    """Label sets that fewer than k records hold: the first ones by size and labels; without negations in them.
+
+    times: in how many of all of them a label is. supports: of single labels.
+    """
+
+    sets: list[tuple[int, ...]]
+    times: dict[int, int]
+    supports: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -85,29 +101,41 @@ Evaluation = Generator[Question | CostQuestion, Any, Solution]
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of a new cut from the cut it specializes: all labels but `fresh` fit together.
+class Step:
+    """A cut to be judged: the one given, or what it becomes when one of its nodes is specialized.
 
-    clean: that cut gave up no relation.
+    clean: the given cut gave up no relation.
     """
 
-    fresh: frozenset[int]
-    clean: bool
+    cut: Cut
+    node: int | None = None
+    clean: bool = False
 
 
-def evaluation(cut: Cut, known: Known | None, settings: Settings) -> Evaluation:
+def evaluation(step: Step, forest: Forest, settings: Settings, incremental: bool = True) -> Evaluation:
     """Judge a cut: ValueCheck, FixStructure, loss.
 
     Sets without a fresh label were counted for the cut before: by monotonicity they need no second ValueCheck, and if that
-    cut was clean no second StructureCheck. Diversity is not monotone, so with l every set is counted.
+    cut was clean no second StructureCheck. Diversity is not monotone, so with l every set is counted; so is it with negations,
+    where `incremental` is not given.
     """
-    focus = known.fresh if known is not None and settings.l is None else None
-    # 1. ValueCheck
-    counted: Answer = yield Question(cut, (), settings.m, focus)
-    if counted.values:
-        return Solution(cut, fits=False, valid=False, clean=False)
+    # 1. the cut, and ValueCheck
+    counted: Answer | None
+    if step.node is not None and settings.cuts == "partial" and step.node != forest.top:
+        cut, fresh, counted = yield from partly_specialized(step.cut, step.node, forest, settings, incremental)
+        if counted is None:
+            return Solution(cut, fits=False, valid=False, clean=False)
+        focus = fresh if incremental and settings.l is None else None
+    else:
+        cut, focus = step.cut, None
+        if step.node is not None:
+            cut = forest.specialized(step.cut, step.node)
+            focus = frozenset(cut).difference(step.cut) if incremental and settings.l is None else None
+        counted = yield Question(cut, (), settings.m, focus)
+        if counted.values:
+            return Solution(cut, fits=False, valid=False, clean=False)
     # 2. StructureCheck of what is new
-    clean = not counted.sizes and (focus is None or (known is not None and known.clean))
+    clean = not counted.sizes and (focus is None or step.clean)
     pairs: tuple[Pair, ...] = ()
     if settings.relations and not clean:
         if settings.without_disassociation and counted.sizes:
@@ -119,6 +147,78 @@ def evaluation(cut: Cut, known: Known | None, settings: Settings) -> Evaluation:
     cost: float = yield CostQuestion(cut, pairs)
     rounded = float(f"{cost:.12g}")  # sums depend on how records are spread
     return Solution(cut, True, counted.diversity == 0, not pairs, pairs, rounded)
+
+
+# --- partial cuts -------------------------------------------------------------------------------------------------------
+
+
+Specialized = tuple[Cut, frozenset[int], Answer | None]  # the cut, its labels with other records than before, its count
+
+
+def partly_specialized(
+    cut: Cut, node: int, forest: Forest, settings: Settings, incremental: bool
+) -> Generator[Question, Answer, Specialized]:
+    """Show the children of a node, then hide those again that are too rare, or in label sets that are (T-13).
+
+    What is hidden stays with the node. No answer: not even one child can be shown.
+    """
+    candidates = forest.left_below(cut, node)
+
+    def question(shown: set[int], sizes: int) -> Question:
+        focus = frozenset(shown | {node}) if incremental and settings.l is None else None
+        specialized = forest.with_children(cut, node, shown)
+        if focus is not None and node not in specialized:
+            focus = focus - {node}
+        return Question(specialized, (), sizes, focus, listed=True)
+
+    def rare(answer: Answer) -> Rare:
+        assert answer.rare is not None
+        return answer.rare
+
+    # 1. children that fewer than k records have, and those that leave too little to the node
+    shown = set(candidates)
+    supports: dict[int, int] = {}
+    while shown:
+        counted = rare((yield question(shown, 1)))
+        supports |= {child: counted.supports.get(child, 0) for child in shown.difference(supports)}
+        few = {child for child in shown if supports[child] < settings.k}
+        shown -= few
+        if not few and not 0 < counted.supports.get(node, 0) < settings.k:
+            break
+        if not few:
+            shown.remove(min(shown, key=lambda child: (supports[child], child)))
+    # 2. label sets that fewer than k records have
+    while shown:
+        asked = question(shown, settings.m)
+        answer = yield asked
+        if not rare(answer).sets:
+            return asked.cut, frozenset(shown | {node}).intersection(asked.cut), answer
+        shown -= hidden(rare(answer), shown, supports)
+    # 3. one child alone
+    for child in sorted(candidates, key=lambda child: (-supports[child], child)):
+        if supports[child] >= settings.k:
+            asked = question({child}, settings.m)
+            answer = yield asked
+            if not rare(answer).sets:
+                return asked.cut, frozenset({child, node}).intersection(asked.cut), answer
+    return cut, frozenset(), None
+
+
+def hidden(found: Rare, shown: set[int], supports: dict[int, int]) -> set[int]:
+    """The children to hide after one count: of each rare set, the one that is in most rare sets for its support."""
+    gone: set[int] = set()
+    for labels in found.sets:
+        if gone.intersection(labels):
+            continue
+        inside = shown.intersection(labels)
+        if inside:
+            gone.add(min(inside, key=lambda child: (-Fraction(found.times[child], supports[child]), child)))
+        elif shown - gone:
+            gone.add(min(shown - gone, key=lambda child: (supports[child], child)))
+    return gone
+
+
+# --- relations ------------------------------------------------------------------------------------------------------------
 
 
 def fixed_structure(cut: Cut, settings: Settings) -> Generator[Question, Answer, tuple[Pair, ...]]:

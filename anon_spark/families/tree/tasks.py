@@ -7,6 +7,7 @@ where it lands, so that the driver sees violations, not counts.
 from __future__ import annotations
 
 import json
+from collections import Counter as Counted
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame
 
 from anon_spark.columns import PREFIX
 from anon_spark.families.tree.counting import (
+    MOST_LISTED,
     Asked,
     Counter,
     LocalCounter,
@@ -29,6 +31,7 @@ from anon_spark.families.tree.counting import (
     relevant,
     tallied,
 )
+from anon_spark.families.tree.kept import share_lost, sums_of
 from anon_spark.families.tree.kernels.counting import merged
 from anon_spark.families.tree.kernels.keys import Layout
 from anon_spark.families.tree.kernels.synopsis import (
@@ -43,7 +46,7 @@ from anon_spark.families.tree.kernels.synopsis import (
 )
 from anon_spark.families.tree.kernels.trees import Trees, concatenated, packed, unpacked
 from anon_spark.families.tree.records import LABELS, PARENTS, Records, trees_in
-from anon_spark.families.tree.structure import Answer
+from anon_spark.families.tree.structure import Answer, Rare
 from anon_spark.kernels.classes import Ints
 from anon_spark.primitives.rounds import Workspace, collect_small
 
@@ -94,8 +97,11 @@ class TaskCounter:
         ]
 
     def _loss(self, asked: Asked, parts: Sequence[Mapping[str, Any]]) -> float:
-        if asked.exact:
-            return fsum(value for part in parts for value in part["sums"]) / self.records
+        if asked.cost == "rpd":
+            return fsum(value for part in parts for value, in part["sums"]) / self.records
+        if asked.cost == "ncp":
+            rows = [row for part in parts for row in part["sums"]]
+            return share_lost(np.array([fsum(column) for column in zip(*rows, strict=True)]))
         kinds = (np.int32, np.int32, np.int64, np.float64, np.float64, np.int64, np.int64)
         return rpd_a_of([Shares(*(np.array(v, dtype=k) for v, k in zip(part["shares"], kinds, strict=True))) for part in parts])
 
@@ -113,7 +119,19 @@ def _answer(parts: Sequence[Mapping[str, Any]], asked: Asked) -> Answer:
         sizes={size: sorted(pairs) for size, pairs in sizes.items()},
         supports={(a, b): times for part in parts for a, b, times in part.get("supports", [])},
         used=tuple(uses[0]) if uses else (0,) * len(asked.pairs),
+        rare=_rare([part["rare"] for part in parts if "rare" in part]) if asked.listed else None,
     )
+
+
+def _rare(parts: Sequence[Sequence[Any]]) -> Rare:
+    """The rare sets of all parts: in their order, as many as one count of all would list."""
+    sets = sorted((tuple(labels) for part in parts for labels in part[0]), key=lambda labels: (len(labels), labels))
+    times: Counted[int] = Counted()
+    supports: dict[int, int] = {}
+    for _, numbers, single in parts:
+        times.update(dict(numbers))
+        supports |= dict(single)
+    return Rare(sets[:MOST_LISTED], dict(times), supports)
 
 
 # --- in tasks ----------------------------------------------------------------------------------------------------------
@@ -144,10 +162,14 @@ def _counting(asked: Sequence[Asked], promise: Promise) -> Any:
                 yield from counted(number, question, trees)
 
     def counted(number: int, question: Asked, trees: Trees) -> Iterator[pa.RecordBatch]:
+        if question.factors is not None and question.cost == "ncp":
+            sums = sums_of(trees, question.slots.image, question.top, question.pairs, question.factors)
+            yield _row(number, USES, np.zeros(0, np.int64), sums)
+            return
         images, weights, used = recoded(relevant(trees, question), question)
         if question.factors is not None:
-            if question.exact:
-                yield _row(number, USES, np.zeros(0, np.int64), record_rpd(images, question.factors) @ weights)
+            if question.cost == "rpd":
+                yield _row(number, USES, np.zeros(0, np.int64), np.array([record_rpd(images, question.factors) @ weights]))
                 return
             for part, cut in split(synopsis(images, weights), PARTS):
                 arrays = np.concatenate([cut.labels.astype(np.int64), cut.parents.astype(np.int64)])
@@ -169,8 +191,8 @@ def _judging(asked: Sequence[Asked], promise: Promise) -> Any:
         number, part = table.column(QUESTION)[0].as_py(), table.column(PART)[0].as_py()
         question = asked[number]
         keys = [np.frombuffer(value.as_py(), np.int64) for value in table.column(KEYS)]
-        if question.factors is not None and question.exact:
-            sums = [float(np.frombuffer(value.as_py(), np.float64)[0]) for value in table.column(COUNTS)]
+        if question.factors is not None and question.cost != "rpd_a":
+            sums = [np.frombuffer(value.as_py(), np.float64).tolist() for value in table.column(COUNTS)]
             answer: dict[str, Any] = {"sums": sums}
         else:
             counts = [np.frombuffer(value.as_py(), np.int64) for value in table.column(COUNTS)]
@@ -190,11 +212,13 @@ def _judging(asked: Sequence[Asked], promise: Promise) -> Any:
 
 def _plain(answer: Answer) -> dict[str, Any]:
     """One part's answer as it travels to the driver."""
+    rare = answer.rare
     return {
         "values": answer.values,
         "diversity": answer.diversity,
         "sizes": [[*size, pairs] for size, pairs in answer.sizes.items()],
         "supports": [[*pair, times] for pair, times in answer.supports.items()],
+        **({} if rare is None else {"rare": [rare.sets, list(rare.times.items()), list(rare.supports.items())]}),
     }
 
 

@@ -20,7 +20,11 @@ Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 LevelCount = Literal["class", "global"]
 Cut = tuple[int, ...]
-"""Numbers of nodes, ascending, which is the code-point order of their labels."""
+"""The labels of a release: numbers of nodes, ascending, which is the code-point order of their labels.
+
+A value becomes the lowest of these nodes above or at it. In a full cut no node is below another; in a partial one a node with
+others below it stands for the values that these leave over. No node is without such values.
+"""
 
 NULL = "null"
 NONE = -1
@@ -149,23 +153,65 @@ class Forest:
     def can_specialize(self, node: int) -> bool:
         return bool(self.children[node])
 
-    def image(self, cut: Cut) -> Codes:
-        """By node: the cut's node above or at it, NONE for nodes above the cut; sensitive leaves are their own image.
+    def with_children(self, cut: Cut, node: int, children: Iterable[int]) -> Cut:
+        """The cut with some children of one of its nodes added; without the node, if these leave no value over to it."""
+        rest = {leaf for leaf, image in enumerate(self.image(cut).tolist()) if image == node and not self.children[leaf]}
+        added = list(children)
+        for child in added:
+            rest.difference_update(self.below(child))
+        return tuple(sorted([*(other for other in cut if other != node or rest), *added]))
 
-        Raises ValueError when the nodes are no cut: a leaf that is covered never or twice.
+    def left_below(self, cut: Cut, node: int) -> list[int]:
+        """The children of a node of the cut that have values below them which the node stands for."""
+        image = self.image(cut)
+        below = [child for child in self.children[node] if not self.is_sensitive[child]]
+        return [child for child in below if any(image[inner] == node and not self.children[inner] for inner in self.below(child))]
+
+    def image(self, cut: Cut) -> Codes:
+        """By node: the lowest node of the cut above or at it, NONE for nodes above the cut; sensitive leaves are their own.
+
+        Raises ValueError when a leaf is below no node of the cut.
         """
-        image = np.full(self.size, NONE, dtype=np.int32)
-        for node in cut:
-            for inner in self.below(node):
-                if not self.is_sensitive[inner]:
-                    if image[inner] != NONE:
-                        raise ValueError("a value is below two nodes of the cut")
-                    image[inner] = node
-        sensitive = np.flatnonzero(self.is_sensitive)
-        image[sensitive] = sensitive
+        image = self._covering(cut)
         if any((image[leaves] == NONE).any() for leaves in self.leaf_nodes):
             raise ValueError("a value is below no node of the cut")
         return image
+
+    def _covering(self, cut: Cut) -> Codes:
+        image = np.full(self.size, NONE, dtype=np.int32)
+        for node in sorted(cut, key=lambda node: -self.levels[node]):  # a lower node comes later, and takes what is below it
+            image[self.below(node)] = node
+        sensitive = np.flatnonzero(self.is_sensitive)
+        image[sensitive] = sensitive
+        return image
+
+    def ncp(self, cut: Cut) -> npt.NDArray[np.float64]:
+        """By node of the cut: how many other values it could be, as a share of those of its node type; 1 for `*`.
+
+        NaN for sensitive values, which are published as they are, and for nodes that are not of the cut.
+        """
+        leaves = np.concatenate(self.leaf_nodes)
+        counts = np.bincount(self.image(cut)[leaves], minlength=self.size)
+        others = np.array([max(1, nodes.size - 1) for nodes in self.leaf_nodes], dtype=np.float64)[self.ranks]
+        ncp = np.where(self.is_sensitive, np.nan, (counts - 1) / others)
+        ncp[counts == 0] = np.nan
+        if counts[self.top]:
+            ncp[self.top] = 1.0
+        return ncp
+
+    def is_full(self, cut: Cut) -> bool:
+        """Whether no node of the cut is below another one."""
+        return not any(other in cut for node in cut for other in self.below(node)[1:])
+
+    def only_inside(self, cut: Cut, node: int) -> npt.NDArray[np.bool_]:
+        """By node: whether it is a label of the cut all of whose values lie below the given node (or are it)."""
+        image, leaves = self._covering(cut), np.concatenate(self.leaf_nodes)
+        leaves = leaves[image[leaves] != NONE]
+        inside, only = np.zeros((2, self.size), dtype=np.bool_)
+        inside[self.below(node)] = True
+        only[image[leaves[inside[leaves]]]] = True
+        only[image[leaves[~inside[leaves]]]] = False
+        return only
 
     def key(self, cut: Cut) -> tuple[int, Cut]:
         """Order of cuts of equal cost: the most general first, then by labels."""

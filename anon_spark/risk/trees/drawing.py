@@ -128,14 +128,17 @@ class Publication:
         return by_value
 
     def absences(self, level: int) -> dict[Label, frozenset[Label]]:
-        """The nodes on a level (a lower hierarchy: its root), and for each the values and labels of the cut at or below it."""
+        """The nodes on a level (a lower hierarchy: its root), and for each its values and the labels that tell of no others."""
         by_node: dict[Label, set[Label]] = {}
+        outside: dict[Label, set[Label]] = {}  # by label: the nodes of the level that its values are below
         for paths in self._above.values():
             for path in paths.values():
-                at = min(level, len(path) - 1)
-                below = [label for label in path[: at + 1] if label in self.cut]
-                by_node.setdefault(path[at], set()).update([path[0], *below])
-        return {node: frozenset(below) for node, below in by_node.items()}
+                node, image = path[min(level, len(path) - 1)], self.image(path[0])
+                by_node.setdefault(node, set()).update([path[0], image])
+                outside.setdefault(image, set()).add(node)
+        return {
+            node: frozenset(label for label in below if outside.get(label, {node}) == {node}) for node, below in by_node.items()
+        }
 
 
 # -- drawing --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from anon_spark.families.tree.counting import Evaluator
 from anon_spark.families.tree.records import Records
 from anon_spark.families.tree.settings import Settings
-from anon_spark.families.tree.structure import Known, Solution
+from anon_spark.families.tree.structure import Solution, Step
 from anon_spark.model.tree import Cut, Forest
 from anon_spark.primitives.rounds import Workspace
 from jobs.benchmarks.census_runs import growth, timed
@@ -48,21 +48,11 @@ def cut_of(forest: Forest, states: States) -> Cut:
 
 
 def judged(evaluator: Evaluator, generations: Sequence[Sequence[States]]) -> dict[States, Solution]:
-    """All cuts of the list, a generation in one batch; what the cut before said of its labels is known, as in a search.
-
-    The cut before splits the last node type that is split once less. If it failed, nothing is known.
-    """
-    forest, found = evaluator.forest, dict[States, Solution]()
+    """All cuts of the list, a generation in one batch; every label set of every cut is counted."""
+    found: dict[States, Solution] = {}
     for generation in generations:
-        wanted: list[tuple[Cut, Known | None]] = []
-        for states in generation:
-            cut, known = cut_of(forest, states), None
-            if any(states):
-                last = max(at for at, state in enumerate(states) if state)
-                before = found[(*states[:last], states[last] - 1, *states[last + 1 :])]
-                known = Known(frozenset(cut).difference(before.cut), before.clean) if before.fits else None
-            wanted.append((cut, known))
-        found |= zip(generation, evaluator.judge(wanted), strict=True)
+        steps = [Step(cut_of(evaluator.forest, states)) for states in generation]
+        found |= zip(generation, evaluator.judge(steps), strict=True)
     return found
 
 

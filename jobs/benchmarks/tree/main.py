@@ -1,4 +1,4 @@
-"""Measurements of the family tree: growth, counting against Spark SQL, and searches against each other.
+"""Measurements of the family tree: growth, counting against Spark SQL, searches against each other, and rare values.
 
 `spark-submit jobs/benchmarks/tree/main.py scale --rows N --dir FOLDER --tables FOLDER --most N` judges a fixed list of cuts
 of one size on whatever master it is given and prints one line of JSON; the other parts run in one process.
@@ -34,6 +34,7 @@ from jobs.benchmarks.tree.searches import (
     widths,
     widths_text,
 )
+from jobs.benchmarks.tree.skewed import skewed, skewed_text
 
 __all__ = ["SIZES"]
 
@@ -70,6 +71,8 @@ def report(grown: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     with Workspace(spark) as workspace:
         many = loaded(spark, source, BUDGET_RECORDS, workspace)
         parts.append(budget_text(source.name, budgeted(many, TIMES if options.times is None else options.times)))
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        parts.append(skewed_text(skewed(spark, Path(folder))))
     return "\n\n".join(parts)
 
 

@@ -55,7 +55,7 @@ def ended(loaded: Loaded, settings: Sequence[tuple[int, int]] = ENDING, most: in
     found = []
     for records, k in settings:
         own = first_records(loaded, records)
-        plain = Settings(k=k, m=M, n=N, max_cuts=most)
+        plain = Settings(k=k, m=M, n=N, max_cuts=most, cuts="full")
         acs, gcs, beam = (own.searched(replace(plain, search=search)) for search in ("acs", "gcs", "beam"))
         ends = acs.seen.stopped_by is None
         print(f"ACS on {records:,} records, k = {k}: {acs.seen.evaluated:,} cuts{'' if ends else ', not ended'}", flush=True)
@@ -130,7 +130,7 @@ class Budget(NamedTuple):
 
 def budgeted(loaded: Loaded, times: float = TIMES, cuts: int = BUDGET) -> Budget:
     """Both searches, one after the other; tells how far they are."""
-    settings = Settings(k=K, m=M, n=N, max_cuts=cuts)
+    settings = Settings(k=K, m=M, n=N, max_cuts=cuts, cuts="full")
     own = loaded.searched(settings, teller(f"{SEARCH}, {cuts} cuts"))
     verdict = verified(loaded.release(own.best.cut, own.best.pairs), settings)
     longer = replace(settings, search="acs", max_cuts=None, max_seconds=times * own.seconds)
@@ -180,7 +180,7 @@ def search_row(one: Searched, name: str) -> list[str]:
 
 def widths(loaded: Loaded, cuts: int = WIDTH_CUTS, seconds: float | None = None) -> list[Searched]:
     """GCS for each g, the beam for each width."""
-    plain = Settings(k=K, m=M, n=N, max_cuts=cuts, max_seconds=seconds)
+    plain = Settings(k=K, m=M, n=N, max_cuts=cuts, max_seconds=seconds, cuts="full")
     found = []
     for settings in (
         *(replace(plain, search="gcs", g=g) for g in GREEDS),

@@ -1,4 +1,4 @@
-"""The experiments on nested records: GCS, OCS, beam and MiRaCle by k, m, n, g and size; frequent subtrees, time, absences."""
+"""The experiments on nested records: GCS, OCS, beam, partial cuts, MiRaCle by k, m, n, g and size; subtrees, time, absences."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from jobs.reproductions.tree.claims import claims_text, dml2_of, ml2_of, rpd_of
 from jobs.reproductions.tree.runs import CUTS, LARGE_SECONDS, RECORDS, WAYS, Found, G, Outcome, Sweep, Way, measured
 
 OPTIONS = ("tables", "rows", "large", "cuts")
-MARKS = dict(zip(WAYS, "osD^", strict=True))
-FULL = {"MiRaCle": "MiRaCle (reconstructed)"}
+MARKS = dict(zip(WAYS, "osDv^", strict=True))
+FULL = {"MiRaCle": "MiRaCle (reconstructed)", "partial": "beam, partial cuts"}
 
 Panel = tuple[str, str, str, Mapping[str, Mapping[float, float]]]  # title, x axis, scale of y, values by way
 
@@ -79,8 +79,8 @@ def about(found: Found) -> str:
     )
     return (
         f"Data: {found.records:,} {found.name}, {found.nodes / found.records:.2f} nodes each. {origin}\n\n"
-        f"Default parameters k = {K}, m = {M}, n = {N}, g = {G}. GCS, OCS and beam (width {Settings(k=K).width}) may judge "
-        f"{found.cuts:,} cuts; GCS "
+        f"Default parameters k = {K}, m = {M}, n = {N}, g = {G}. GCS, OCS and beam (width {Settings(k=K).width}; also "
+        f"over partial cuts) may judge {found.cuts:,} cuts; GCS "
         "as printed does not always drain its queue, so what it would find after more cuts is not known. MiRaCle is a "
         "reconstruction, and depends on k alone. Searches compare cuts by RPD_a; RPD and RPD_a count the labels of a node type "
         "on each level; ML² and dML² are of subtrees in 1% of the records. Every release is audited from its published paths "

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.auditing.verdict import Verdict
-from anon_spark.families.tree.settings import Search, Settings
+from anon_spark.families.tree.settings import Cuts, Search, Settings
 from anon_spark.families.tree.structure import Solution
 from anon_spark.metrics.path_dependence import rpd
 from anon_spark.primitives.rounds import Workspace
@@ -23,8 +23,8 @@ from jobs.benchmarks.tree.searches import first_records
 from jobs.reproductions.tree.miracle import miracle
 from jobs.reproductions.tree.multi_level import multi_level_loss
 
-Way = Literal["GCS", "OCS", "beam", "MiRaCle", "ACS"]
-WAYS: tuple[Way, ...] = ("GCS", "OCS", "beam", "MiRaCle")
+Way = Literal["GCS", "OCS", "beam", "partial", "MiRaCle", "ACS"]  # partial: the beam over partial cuts
+WAYS: tuple[Way, ...] = ("GCS", "OCS", "beam", "partial", "MiRaCle")
 G = 2
 KS = (5, 10, 20, 50, 100, 300)
 MS = (2, 3, 4, 5, 6)
@@ -39,7 +39,7 @@ DRAWS = 2_000
 KEY = "reproduction"
 ACS_CUTS = 5_000
 LARGE_SECONDS = 600
-SEARCHES: Mapping[Way, Search] = {"GCS": "gcs", "OCS": "ocs", "beam": "beam", "ACS": "acs"}
+SEARCHES: Mapping[Way, Search] = {"GCS": "gcs", "OCS": "ocs", "beam": "beam", "partial": "beam", "ACS": "acs"}
 
 Release = tuple[object, ...]
 """By what releases of one table are known: a cut with its disassociations, or MiRaCle's k."""
@@ -133,7 +133,8 @@ class Experiment:
 
     def _searched(self, way: Way, settings: Settings, subtrees: bool) -> Outcome:
         most = ACS_CUTS if way == "ACS" else self.cuts
-        limited = replace(settings, search=SEARCHES[way], max_cuts=most, max_seconds=self.seconds)
+        cuts: Cuts = "partial" if way == "partial" else "full"
+        limited = replace(settings, search=SEARCHES[way], max_cuts=most, max_seconds=self.seconds, cuts=cuts)
         found = self.loaded.searched(limited, teller(way))
         best = found.best
         frame = self.loaded.release(best.cut, best.pairs)
@@ -222,8 +223,8 @@ def measured(spark: SparkSession, tables: Path, records: int = RECORDS, large: i
 def warm_up(table: Loaded) -> None:
     """Compile what is measured."""
     few = first_records(table, 500)
-    for search in ("gcs", "beam"):
-        few.searched(Settings(k=5, m=M, n=N, search=search, max_cuts=50))
+    for settings in (Settings(k=5, search="gcs", cuts="full"), Settings(k=5, cuts="full"), Settings(k=5)):
+        few.searched(replace(settings, m=M, n=N, max_cuts=50))
 
 
 def by_size(spark: SparkSession, source: Customers, records: int, whole: Experiment, plain: Settings) -> Sweep:

@@ -138,9 +138,11 @@ class Case:
         source = ward.source(spark, self.source)
         return verify_trees(source, self.release(spark), read, *known, keep=["weight"], person=self.person, nulls=nulls)
 
-    def current_verdict(self, spark: SparkSession, nulls: Any = "value", cut: Any = None) -> tuple[Verdict, RowAccount]:
+    def current_verdict(
+        self, spark: SparkSession, nulls: Any = "value", cut: Any = None, partial: bool = False
+    ) -> tuple[Verdict, RowAccount]:
         source, release = ward.source(spark, self.source), self.release(spark).drop(LINK)
-        known = (SCHEMA, HIERARCHIES, cut, SD)
+        known = (SCHEMA, HIERARCHIES, cut, partial, SD)
         return verify_trees_covered(source, release, *known, keep=["weight"], person=self.person, nulls=nulls)
 
     def release(self, spark: SparkSession) -> DataFrame:

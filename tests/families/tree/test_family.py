@@ -22,6 +22,7 @@ from anon_spark.families.tree.kernels.trees import paths_of
 from anon_spark.families.tree.records import LABELS, Roles, read_records, source_of, trees_in
 from anon_spark.families.tree.rendering import as_json, as_xml
 from anon_spark.families.tree.settings import Settings
+from anon_spark.families.tree.structure import Step
 from anon_spark.primitives.rounds import Workspace
 from tests.oracle import tree_oracle as oracle
 from tests.oracle.tree_example import DGH, NODE_TYPES, random_trees
@@ -112,7 +113,7 @@ def test_tasks_count_as_the_driver_does(table: DataFrame, workspace: Workspace, 
         settings = Settings(k=2, m=3, n=2, l=2 if sensitive else None, cost=cost)  # type: ignore[arg-type]
         treated = {"Treatment", "Medicine", "Surgery"} if sensitive else set()
         labels = [set(cut.split(", ")) - treated for cut in CUTS]
-        wanted = [(forest.most_general, None), *((forest.cut_of(cut), None) for cut in labels)]
+        wanted = [Step(forest.most_general), *(Step(forest.cut_of(cut)) for cut in labels)]
         judged = []
         for limit in (2**20, 0):
             monkeypatch.setattr(tasks, "LOCAL_NODES", limit)

@@ -262,7 +262,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"tree.negations": ["*"]}, f"tree.negations[0]: {LABEL}"),
     ({"tree.negations": [5]}, "tree.negations[0]: should be text; put it in quotes"),
     ({"tree.seed": 1}, "tree.seed: unknown key. Known here: search, g, width, queue_limit, max_cuts, max_seconds, "
-     "negations, cost, level_count, close_unseen, max_labels, allow_unprotected_sensitive."),
+     "negations, cuts, cost, level_count, close_unseen, max_labels, allow_unprotected_sensitive."),
     # nested tables
     ({f"{ORDERS}.on": ABSENT}, f"{ORDERS}.on: is required"),
     ({f"{ITEMS}.on": {}}, f"{ITEMS}.on: needs at least one entry"),

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
-from anon_spark.families.tree.counting import Evaluator, LocalCounter
-from anon_spark.families.tree.kernels.trees import trees_of
-from anon_spark.families.tree.search import Seen, searched
 from anon_spark.families.tree.settings import Settings
-from anon_spark.families.tree.structure import Known, Solution
-from anon_spark.model.hierarchy import Hierarchy
-from anon_spark.model.tree import Forest, NodeType, TreeSchema
+from anon_spark.families.tree.structure import Step
+from tests.families.tree.searching import evaluator, forest_of, named, search
 from tests.oracle import tree_oracle as oracle
 from tests.oracle.tree_example import (
     BATCHES,
@@ -33,34 +28,6 @@ pytestmark = pytest.mark.compiles
 
 LETTERS = {"h": {"hs": ["h1", "h2"]}, "d": {"ds": ["d1", "d2"]}, "t": {"ts": ["t1", "t2"]}, "u": {"us": ["u1", "u2"]}}
 LEAVES = ("h1", "h2", "d1", "d2", "t1", "t2", "u1", "u2")
-
-
-def forest_of(node_types: dict[str, dict[str, list[str]]], sensitive: Sequence[str] = ()) -> Forest:
-    names = list(node_types)
-    above = dict(zip(names[1:], names, strict=False))
-    schema = TreeSchema(tuple(NodeType(name, name, above.get(name), name in sensitive) for name in names))
-    tables = {
-        name: Hierarchy.from_levels([(leaf, group, "*") for group, leaves in groups.items() for leaf in leaves])
-        for name, groups in node_types.items()
-    }
-    return Forest.of(schema, tables)
-
-
-def evaluator(forest: Forest, records: Sequence[oracle.Tree], settings: Settings, negations: Sequence[str] = ()) -> Evaluator:
-    trees = trees_of([[tuple(map(forest.number, path)) for path in record] for record in records])
-    found = Evaluator(forest, settings, tuple(map(forest.number, negations)))
-    found.counter = LocalCounter(trees, found.promise)
-    return found
-
-
-def search(forest: Forest, records: Sequence[oracle.Tree], negations: Sequence[str] = (), **told: Any) -> Seen:
-    settings = Settings(**told)
-    occurring = {forest.number(label) for record in records for path in record for label in path}
-    return searched(forest, settings, evaluator(forest, records, settings, negations).judge, occurring)
-
-
-def named(forest: Forest, one: Solution) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
-    return tuple(forest.named(one.cut)), [(forest.labels[upper], forest.labels[lower]) for upper, lower in one.pairs]
 
 
 @pytest.mark.parametrize("mode", ["batch", "sequential"])
@@ -95,7 +62,7 @@ def test_figure_4(mode: str) -> None:
     forest = forest_of(NODE_TYPES)
     for count, cost in (("class", 0.0349537), ("global", 0.00726166)):
         told: dict[str, Any] = {"k": 3, "m": 2, "n": 1, "mode": mode, "level_count": count}
-        (one,) = evaluator(forest, RECORDS, Settings(**told)).judge([(forest.cut_of(FIGURE_4), None)])
+        (one,) = evaluator(forest, RECORDS, Settings(**told)).judge([Step(forest.cut_of(FIGURE_4))])
         assert named(forest, one)[1] == FIGURE_4_SD and one.valid and not one.clean
         assert one.cost == pytest.approx(cost, rel=1e-6)
 
@@ -106,7 +73,7 @@ def test_figure_4(mode: str) -> None:
 )
 def test_counterexamples(records: list[oracle.Tree], k: int, m: int, n: int, mode: str) -> None:
     forest = forest_of(LETTERS)
-    (one,) = evaluator(forest, records, Settings(k=k, m=m, n=n, mode=mode)).judge([(forest.cut_of(LEAVES), None)])  # type: ignore[arg-type]
+    (one,) = evaluator(forest, records, Settings(k=k, m=m, n=n, mode=mode)).judge([Step(forest.cut_of(LEAVES))])  # type: ignore[arg-type]
     _, expected = oracle.fix_structure(records, k, m, n, mode=mode)
     assert named(forest, one)[1] == expected
     assert not oracle.verify_kmn(oracle.disassociate(records, expected), k, m, n)
@@ -122,7 +89,7 @@ def test_random_trees_are_fixed_as_the_oracle_does(seed: int) -> None:
     cuts = random.sample(DGH.cuts(), 12)
     for mode in ("batch", "sequential"):
         settings = Settings(k=k, m=m, n=n, mode=mode)
-        found = evaluator(forest, records, settings).judge([(forest.cut_of(cut), None) for cut in cuts])
+        found = evaluator(forest, records, settings).judge([Step(forest.cut_of(cut)) for cut in cuts])
         task = oracle.Task(DGH, records, k, m, n, mode=mode, close_unseen=False)
         for cut, one in zip(cuts, found, strict=True):
             expected = oracle.evaluate(task, cut)
@@ -163,7 +130,7 @@ def test_diverse_cuts_are_those_of_the_oracle(seed: int) -> None:
     records = random_trees(random, dgh, 30)
     cuts = random.sample(dgh.cuts(), min(10, len(dgh.cuts())))
     settings = Settings(k=2, m=2, n=1, l=2)
-    found = evaluator(forest, records, settings).judge([(forest.cut_of(cut), None) for cut in [("*",), *cuts]])
+    found = evaluator(forest, records, settings).judge([Step(forest.cut_of(cut)) for cut in [("*",), *cuts]])
     task = oracle.Task(dgh, records, 2, 2, 1, l=2, mode="batch", close_unseen=False)
     for cut, one in zip([("*",), *cuts], found, strict=True):
         expected = oracle.evaluate(task, cut)
@@ -177,12 +144,11 @@ def test_a_negation_that_begins_to_tell_is_counted_everywhere() -> None:
     """Two labels that nobody lacks in the cut before: the record without H1 is alone with its disease."""
     forest = forest_of(NODE_TYPES)
     records = [oracle.tree(text) for text in ("H1→Flu", "H1→Flu", "H1", "H1", "Flu", "Rea", "Rea")]
-    parent = ("Disease", "General", "Maternity", "Treatment")
-    kid = forest.cut_of(("Disease", "H1", "H2", "Maternity", "Treatment"))
-    fresh = frozenset(kid) - frozenset(forest.cut_of(parent))
+    parent = forest.cut_of(("Disease", "General", "Maternity", "Treatment"))
+    kid = Step(parent, forest.number("General"), clean=True)
     for negations, fits in (((), True), (("H1",), False)):
-        judge = evaluator(forest, records, Settings(k=2, m=2, n=0), negations).judge
-        assert [one.fits for one in judge([(forest.cut_of(parent), None), (kid, Known(fresh, True))])] == [True, fits]
+        judge = evaluator(forest, records, Settings(k=2, m=2, n=0, cuts="full"), negations).judge
+        assert [one.fits for one in judge([Step(parent), kid])] == [True, fits]
 
 
 def test_a_budget_stops_with_the_best_so_far() -> None:

@@ -14,6 +14,7 @@ from anon_spark.families.tree.facts import (
     Measures,
     NodeTypeCut,
     NodeTypePair,
+    Published,
     SupportRange,
     TreeFacts,
 )
@@ -69,7 +70,9 @@ FACTS = TreeFacts(
     records=5000,
     nodes=60_000,
     merged_siblings=12,
-    measures=Measures(0.02, 0.0123),
+    measures=Measures(0.02, 0.0123, 0.25, 0.9),
+    partial=True,
+    published=(Published("city", 0.5, 0.3, 0.2, 0.25), Published("shop", 0.0, 0.0, 1.0, 1.0)),
     supports=(SupportRange(5, 9, 120), SupportRange(10, 19, 60)),
     highest_share=0.4,
     risk=AttackerGain({"0": WITHIN, "1": ABSENT, "2": BEYOND}, StructureRisk(3, 900, 80, 30, 1, 9)),
@@ -99,10 +102,11 @@ def test_every_part_is_there() -> None:
     ]
     assert sum(isinstance(item, Picture) for part in sections for item in part.items) == 4
     shown = tables(sections)
-    assert [value for _, value in shown["What was lost/"].rows] == [0.02, 0.0123]
+    assert [value for _, value in shown["What was lost/"].rows] == [0.02, 0.0123, 0.25, 0.9]
     assert shown["What was lost/Node types"].rows[1] == ("shop", 30, "in *", 0, "no")
     assert list(shown["What was lost/Relations disassociated"].rows) == [("city", "shop", 2), ("shop", "item", 1)]
     assert "3 relations between labels were disassociated" in texts(sections)
+    assert "stands for the values that these leave over" in texts(sections)
     assert "a share of 0.4 among records that fit. At most 0.5 is promised." in texts(sections)
     known = [row[:3] for row in shown["What an attacker gains/Knowledge attack"].rows]
     assert known[0] == ("3 values, 2 relations", "yes", 1000) and known[1][0].endswith(", 4 groups absent")
@@ -114,9 +118,9 @@ def test_every_part_is_there() -> None:
 
 def test_what_does_not_apply_is_left_out() -> None:
     search = replace(SEARCH, stopped_by=None, cost="rpd", cuts="1234")
-    sections = tree_sections(replace(WHOLE, measures=Measures(0.02, None), search=search, merged_siblings=None))
+    sections = tree_sections(replace(WHOLE, measures=Measures(0.02, None, 0.25, None), search=search, merged_siblings=None))
     shown = tables(sections)
-    assert len(shown["What was lost/"].rows) == 1
+    assert [value for _, value in shown["What was lost/"].rows] == [0.02, 0.25]
     assert "What was lost/Relations disassociated" not in shown
     assert "the release also holds the records as nested values" in texts(sections)
     assert "sensitive value" not in texts(sections)
@@ -126,9 +130,11 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert not any("siblings" in row for row in rows)  # records were dropped, so they were not counted
 
 
-def test_a_cut_that_is_the_root_has_no_labels_to_draw() -> None:
-    nothing = tuple(replace(one, labels=(0,) * len(one.labels)) for one in FACTS.node_types)
-    assert not any(isinstance(item, Picture) for item in tree_sections(replace(FACTS, node_types=nothing))[0].items)
+def test_how_values_are_published_is_drawn() -> None:
+    sections = tree_sections(replace(FACTS, partial=False))
+    (picture,) = [item for item in sections[0].items if isinstance(item, Picture)]
+    assert "city: 0.5 as they were, 0.3 as a group, 0.2 as the root; shop: 0 as they were" in picture.alt
+    assert "leave over" not in texts(sections)
 
 
 def test_supports_below_k_are_refused() -> None:
@@ -140,14 +146,15 @@ def test_keys_of_the_json() -> None:
     said = plain(FACTS)
     assert set(said) == {
         "required_k", "m", "n", "l", "disassociated", "negations", "nested", "classes", "search", "records", "nodes",
-        "merged_siblings", "measures", "supports", "highest_share", "risk",
+        "merged_siblings", "measures", "partial", "published", "supports", "highest_share", "risk",
     }  # fmt: skip
     assert said["classes"][0] == {
         "class": "city", "parent": None, "sensitive": False, "values": 9, "height": 2, "labels": [4, 2, 0],
     }  # fmt: skip
     assert said["disassociated"][0] == {"upper": "city", "lower": "shop", "pairs": 2}
     assert said["supports"][0] == {"from": 5, "to": 9, "sets": 120}
-    assert said["measures"] == {"rpd": 0.02, "rpd_a": 0.0123}
+    assert said["measures"] == {"rpd": 0.02, "rpd_a": 0.0123, "ncp": 0.25, "relations_kept": 0.9}
+    assert said["published"][0] == {"class": "city", "exact": 0.5, "group": 0.3, "root": 0.2, "ncp": 0.25}
     assert said["search"]["trail"] == [[1, 1.0], [7, 0.5], [300, 0.0123]] and said["search"]["seconds"] == 12.5
     assert list(said["risk"]["knowledge_attack"]["0"]) == [
         "labels", "relations", "negated", "level", "promised", "drawn", "nothing", "below", "least", "mean", "lost", "found",
@@ -168,7 +175,7 @@ def test_worth_and_attacks() -> None:
 
 def test_the_summary_names_node_types() -> None:
     first, second = FACTS.summary()
-    assert first == "400 cuts judged; labels that are left: city 6 of 9; shop 0 of 30; illness 8 of 8."
+    assert first == "400 cuts judged; values are published so: city 50% exactly, 30% in groups; shop 0% exactly, 0% in groups."
     assert second == "3 relations were disassociated. Chance to guess a path (RPD) 2.00e-02; lower is better."
 
 

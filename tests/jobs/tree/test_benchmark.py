@@ -23,7 +23,7 @@ from anon_spark.families.tree.counting import Evaluator, LocalCounter
 from anon_spark.families.tree.kernels.trees import paths_of
 from anon_spark.families.tree.search import Seen
 from anon_spark.families.tree.settings import Settings
-from anon_spark.families.tree.structure import Solution
+from anon_spark.families.tree.structure import Solution, Step
 from anon_spark.metrics.path_dependence import rpd
 from anon_spark.model.tree import Forest
 from anon_spark.primitives.rounds import Workspace
@@ -230,7 +230,7 @@ def test_the_list_is_judged_as_each_cut_alone(few: records.Loaded) -> None:
     evaluator.counter = records.PartsTimed(LocalCounter(few.trees, evaluator.promise), apart=False)
     found = growing.judged(evaluator, growing.listed()[:4])
     assert sum(bool(one.pairs) for one in found.values()) > 0 < sum(not one.fits for one in found.values())
-    alone = evaluator.judge([(one.cut, None) for one in found.values()])
+    alone = evaluator.judge([Step(one.cut) for one in found.values()])
     assert list(found.values()) == alone
 
 
@@ -275,9 +275,9 @@ def test_more_words_of_the_command_name_the_tables(tmp_path: Path, monkeypatch: 
 
 
 def test_parts_of_judging_are_told_apart(few: records.Loaded) -> None:
-    found = few.searched(Settings(k=4, m=2, n=1, search="gcs", max_cuts=40))
+    found = few.searched(Settings(k=4, m=2, n=1, search="gcs", max_cuts=40, cuts="full"))
     assert found.parts["value"] > 0 < found.parts["cost"] and sum(found.parts.values()) <= found.seconds
-    plain = few.searched(Settings(k=4, m=2, n=0, search="gcs", max_cuts=40))
+    plain = few.searched(Settings(k=4, m=2, n=0, search="gcs", max_cuts=40, cuts="full"))
     assert plain.parts["fix"] == 0 == plain.fix_share and found.parts["fix"] > 0 < found.fix_share
 
 
@@ -420,6 +420,7 @@ def ways(
         "GCS": planted("GCS", gcs, 0.405, 0.1, seconds, records),
         "OCS": planted("OCS", ocs, 0.828, 0.12, seconds, records),
         "beam": planted("beam", gcs, 0.4, 0.1, seconds, records),
+        "partial": planted("partial", gcs, 0.4, 0.1, seconds, records),
         "MiRaCle": planted("MiRaCle", miracle, 0.75, 0.15, seconds, records),
     }
 
@@ -487,6 +488,7 @@ def test_all_claims_hold_where_the_numbers_are_the_papers() -> None:
         ("absent", ["GCS: with 4 absent values", "GCS: with 4 absent groups"]),
         ("failed", ["Every release"]),
         ("beam", ["The beam"]),
+        ("partial", ["Partial cuts"]),
     ],
 )
 def test_a_claim_that_the_numbers_do_not_bear_is_not_reproduced(fault: str, told: list[str]) -> None:
@@ -522,6 +524,7 @@ def test_a_claim_that_the_numbers_do_not_bear_is_not_reproduced(fault: str, told
         "absent": {"absent": {**right.absent, "GCS": [knowing(0, 4, 0.01), knowing(1, 4, 0.5)]}},
         "failed": {"large": {way: one._replace(verdict=replace(PASSED, passed=False)) for way, one in usual.items()}},
         "beam": {"by_m": {**right.by_m, 5: {**right.by_m[5], "beam": planted("beam", 1.01)}}},
+        "partial": {"by_m": {**right.by_m, 5: {**right.by_m[5], "partial": planted("partial", 1.01)}}},
     }
     found = verdicts(replace(right, **wrong[fault]))
     assert all(any(text in line for line in found) for text in told)

@@ -90,6 +90,41 @@ def all_violations(
     return Violations(values, diversity, relations, structure)
 
 
+def rare_sets(layout: Layout, keys: Ints, counts: Ints, k: int, most: int) -> tuple[Ints, Ints, Ints]:
+    """Sets that some records have, but fewer than k: at most so many rows of slots, by size and slots, then NONE.
+
+    Also, by slot: in how many of all these sets it is, and how many records have it. Cost: one pass.
+    """
+    return listed(layout, decoded(layout, keys), counts, k, most)
+
+
+@compiled
+def listed(layout: Layout, entries: Entries, counts: Ints, k: int, most: int) -> tuple[Ints, Ints, Ints]:
+    times, supports = np.zeros(layout.c, dtype=np.int64), np.zeros(layout.c, dtype=np.int64)
+    sets, found = np.full((64, layout.m), NONE, dtype=np.int64), 0
+    members = np.empty(layout.m, dtype=np.int64)
+    at = 0
+    while at < counts.size:
+        end, size, support = end_of_set(entries, at), entries.sizes[at], 0
+        for place in range(at, end):
+            if entries.secrets[place] == 0:
+                support += counts[place]
+        if size == 1:
+            unrank(layout, size, entries.ranks[at], members)
+            supports[members[0]] = support
+        if size > 0 and support < k:
+            unrank(layout, size, entries.ranks[at], members)
+            for place in range(size):
+                times[members[place]] += 1
+            if found < most:
+                if found == sets.shape[0]:
+                    sets = np.concatenate((sets, np.full(sets.shape, NONE, dtype=np.int64)))
+                sets[found, :size] = members[:size]
+                found += 1
+        at = end
+    return sets[:found], times, supports
+
+
 def first_violation(
     layout: Layout,
     keys: Ints,
