@@ -8,6 +8,6 @@ from typing import Any
 import pytest
 
 
-def often(names: Iterable[str], some: Collection[str]) -> list[Any]:
+def often(names: Iterable[str | int], some: Collection[str | int]) -> list[Any]:
     """All cases; those that are not among `some` are run by `make long`."""
     return [pytest.param(name, marks=[] if name in some else pytest.mark.long) for name in names]

@@ -97,12 +97,12 @@ def leaves_of(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def climbed(label: Label, cut: Sequence[Label]) -> Label:
-    """The label of the cut above a value."""
+    """The lowest label of the cut above a value."""
     name, value = label
     if name == STATUS:
         return label
     groups = [group for group, leaves in GROUPS[name].items() if value in leaves]
-    (found,) = [one for one in [label, *((name, group) for group in groups), (name, name), ("*", "*")] if one in cut]
+    found, *_ = [one for one in [label, *((name, group) for group in groups), (name, name), ("*", "*")] if one in cut]
     return found
 
 

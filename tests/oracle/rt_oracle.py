@@ -341,6 +341,8 @@ def set_gen(
     def price(u: GenItem, v: GenItem) -> int:
         if cost == "occurrences":
             return weight(tuple(sorted(u + v))) - weight(u) - weight(v)
+        if cost == "rarest":
+            return sum(occurrences[member] for member in u + v)
         assert cost == "utility_loss"
         return ticks(sum((ul(row.items) for row in mapped(records, after(u, v))), Fraction(0)))
 

@@ -262,7 +262,7 @@ def test_set_gen_for_diversity_looks_at_smaller_sets_again() -> None:
         set_gen([Record(0, (), frozenset("x")), Record(1, (), frozenset())], 2, 1)
 
 
-@pytest.mark.parametrize("cost", ["occurrences", "utility_loss"])
+@pytest.mark.parametrize("cost", ["rarest", "occurrences", "utility_loss"])
 @pytest.mark.parametrize("l", [None, 2, Fraction(5, 2)])
 def test_set_gen_always_has_the_guarantee(cost: str, l: int | Fraction | None) -> None:  # noqa: E741
     random, tried = Random(3), 0

@@ -23,6 +23,7 @@ def town(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
     return Town.founded(spark, tmp_path_factory.mktemp("findings") / "town", people(mark=marks))
 
 
+@pytest.mark.long
 def test_a_kept_column_that_singles_people_out_is_refused(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     limited = KEPT | {"limits": {"unique": 0.5}}
 

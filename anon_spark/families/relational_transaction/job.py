@@ -269,7 +269,8 @@ class RelationalTransactionSpec(Spec):
     items: ItemsSpec = Field(
         default=ItemsSpec(), description="sets: free sets of items (default); or a section with a hierarchy of the items.")
     cost: Annotated[Cost, Words({"occ": "occurrences", "ul": "utility_loss"})] = Field(
-        default="occurrences", description="What sets of items are joined by; utility_loss makes giant sets.")
+        default="rarest",
+        description="What sets of items are joined by: rarest, those with the fewest occurrences; the others are the paper's.")
     block: int = Field(default=BLOCK_RECORDS, ge=2, description="Records of a block in which the first clusters are made.")
     allow_unprotected_sensitive: bool = Field(
         default=False, description="Publish sensitive items without privacy.l, outside the guarantee.")

@@ -15,8 +15,8 @@ Method = Literal["bound", "rfirst", "tfirst"]
 CutMethod = Literal["apriori", "local", "vertical"]
 """How a cut of an item hierarchy is found (AA, LRA, VPA)."""
 ItemMethod = Literal["sets", CutMethod]
-Cost = Literal["occurrences", "utility_loss"]
-"""What sets of items are joined by."""
+Cost = Literal["rarest", "occurrences", "utility_loss"]
+"""What sets of items are joined by: the fewest occurrences, the least growth of size · occurrences, the least UL."""
 
 BLOCK_RECORDS = 5_000
 DELTA = 0.65
@@ -37,7 +37,7 @@ class Settings:
     distance: Distance = "bits"
     method: Method = "bound"
     item_method: ItemMethod = "sets"
-    cost: Cost = "occurrences"
+    cost: Cost = "rarest"
     exhaustive_seeds: bool = False
     block: int = BLOCK_RECORDS
     gray_block: int | None = None

@@ -135,8 +135,8 @@ def warm_up(source: Table) -> None:
     """Compile what is measured."""
     start = clustered(source.sample(WARM_UP), 5, KEYS[0])
     for merge in MERGES:
-        released(start, Settings(k=5, merge=merge, delta=1.0))
-    merge_path(start, Settings(k=5, merge="items"))
+        released(start, Settings(k=5, merge=merge, delta=1.0, cost="occurrences"))
+    merge_path(start, Settings(k=5, merge="items", cost="occurrences"))
 
 
 def first_clusters(source: Table, key: str, exact: Clustered) -> First:
@@ -187,6 +187,7 @@ def spark_run(judge: Judge, bound: Bound, merge: Merge) -> Run:
         bound=bound,
         delta=DELTA,
         merge=merge,
+        cost="occurrences",
         key="reproduction",
     )
     with Workspace(judge.spark) as workspace:

@@ -274,6 +274,37 @@ def test_faults_of_a_current_release(spark: SparkSession) -> None:
     assert {name: counted(found)[name] for name in ("below_another", "disassociated")} == {"below_another": 1, "disassociated": 1}
 
 
+PARTIAL = [*ROOTS, (ward.HOSPITAL, "H1"), (DISEASE, "Gastritis"), (DISEASE, "Lung disease")]
+
+
+def test_one_map_for_all_records_of_a_partial_cut(spark: SparkSession) -> None:
+    """The audit finds the map itself: a value becomes the lowest published label at or above it, in every record."""
+    source, linked = ward.source(spark), ward.linked(spark, PATIENTS, list(range(8)))
+    honest = [(shown(patient, PARTIAL, ()), patient[3], patient[0]) for patient in PATIENTS]
+    coarser = [label for label in PARTIAL if label != (DISEASE, "Gastritis")]
+    once = [(shown(PATIENTS[0], coarser, ()), *honest[0][1:]), *honest[1:]]  # of one record a value that others show is hidden
+    finer = [(shown(PATIENTS[0], [*PARTIAL, (ward.HOSPITAL, "H2")], ()), *honest[0][1:]), *honest[1:]]
+    nothing = [(shown(PATIENTS[0], EVERYTHING, ()), *honest[0][1:]), *honest[1:]]
+    cases = {"honest": honest, "hidden once": once, "shown once": finer, "everything once": nothing}
+
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for name, rows in cases.items():
+        staged = frame(spark, rows, list(PUBLISHED), list(PUBLISHED.values()))
+        proven, _ = verify_trees(source, staged, linked, SCHEMA, HIERARCHIES, keep=["weight"])
+        covered, _ = verify_trees_covered(
+            source, staged.drop(LINK), SCHEMA, HIERARCHIES, partial=True, keep=["weight"]
+        )
+        assert proven.passed == covered.passed == (name == "honest")
+        found[name] = set(counted(proven)), set(counted(covered))
+    assert all("labels" in found[name][0] and "unequal" in found[name][1] for name in ("hidden once", "shown once"))
+    assert "below_another" in found["everything once"][1]
+
+    staged = frame(spark, honest, list(PUBLISHED), list(PUBLISHED.values()))
+    full, _ = verify_trees_covered(source, staged.drop(LINK), SCHEMA, HIERARCHIES, keep=["weight"])
+    assert not full.passed and counted(full)["below_another"] > 0  # the job asked for a full cut
+    assert all(faults(patient, shown(patient, PARTIAL, ()), PARTIAL, ()) == set() for patient in PATIENTS)
+
+
 def test_what_no_release_could_meet_is_refused(spark: SparkSession) -> None:
     source, linked = ward.source(spark), ward.linked(spark, PATIENTS, list(range(8)))
     release = HONEST.release(spark)

@@ -28,7 +28,6 @@ from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.samples.census import QUASI_IDENTIFIERS, census, census_hierarchies
 from tests.families.lattice.tables import Row, loss_value, scores_of
-from tests.often import often
 from tests.oracle.lattice_numpy import least_losses, read_adult
 from tests.oracle.lattice_oracle import level_table
 
@@ -286,7 +285,8 @@ def census_7(census_rows: list[tuple[str, ...]]) -> Counted:
     return Counted(census_rows, ETA, [row[-1] for row in census_rows])
 
 
-@pytest.mark.parametrize("loss", often(CENSUS, {"cm"}))
+@pytest.mark.long
+@pytest.mark.parametrize("loss", CENSUS)
 def test_census(loss: str, request: pytest.FixtureRequest) -> None:
     table: Counted = request.getfixturevalue("census_7" if loss == "cm" else "census_8")
     points, digest, expected = CENSUS[loss]

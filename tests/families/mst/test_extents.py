@@ -19,7 +19,6 @@ from anon_spark.errors import ConfigurationError, GuaranteeViolated
 from anon_spark.families.mst.facts import MstFacts
 from anon_spark.model.hierarchy import ends_of
 from anon_spark.risk.look_up.levels import EndsOfClasses
-from tests.often import often
 from tests.town import JOB, Town, people
 
 AGE = Hierarchy.intervals(0, 39, [5, 20])
@@ -54,7 +53,8 @@ def wanted(ages: Sequence[int | None], how: str) -> Any:
     return (low, high) if how == "extent" else (low // 5 * 5, high // 5 * 5 + 4)
 
 
-@pytest.mark.parametrize("how", often(["extent", "rounded_extent"], {"extent"}))
+@pytest.mark.parametrize("how", ["extent", "rounded_extent"])
+@pytest.mark.long
 def test_a_class_shows_the_ends_of_its_rows(spark: SparkSession, how: str) -> None:
     rows = some_rows(3, nulls=True)
     df = table(spark, rows)

@@ -151,7 +151,7 @@ def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame
     assert all(one == found[0] for one in found)
 
     schema, l = schema_of(records), given.get("l")  # noqa: E741
-    transform = oracle.by_sets(K, M, l=l)
+    transform = oracle.by_sets(K, M, "rarest", l=l)
     if given.get("item_method") == "apriori":
         transform = oracle.by_levels(oracle.Category(TREE), K, M, l)
     if given.get("item_method") == "local":

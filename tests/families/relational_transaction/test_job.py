@@ -102,7 +102,7 @@ def test_the_hierarchies_of_the_example_are_those_of_the_sample() -> None:
 def test_defaults() -> None:
     job, own = parsed({}), parsed({}).relational_transaction
     assert (own.method, own.bound, own.merge) == ("bound", "relational", "relational")
-    assert (own.distance, own.cost) == ("bits", "occurrences")
+    assert (own.distance, own.cost) == ("bits", "rarest")
     assert (job.delta, own.block, own.exhaustive_seeds, own.items.kind) == (0.65, 5000, False, "sets")
     assert (job.privacy.k, job.privacy.m, job.privacy.l) == (10, 2, None)
     assert own.items.hierarchy is None and not job.unprotected_items
@@ -210,7 +210,7 @@ def in_plain_words(options: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("options", "digest"), HASHES, ids=[str(options) for options, _ in HASHES])
 def test_a_table_is_not_published_again_because_of_a_word(options: dict[str, Any], digest: str) -> None:
-    old, new = parsed({OWN: options}), parsed({OWN: in_plain_words(options)})
+    old, new = (parsed({OWN: {"cost": "occurrences", **said}}) for said in (options, in_plain_words(options)))  # the old default
     assert config_hash(old) == config_hash(new) == digest
     assert old == new and not {"rum", "tum", "btd", "occ"} & set(map(str, dict(old.relational_transaction).values()))
 

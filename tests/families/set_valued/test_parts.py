@@ -161,6 +161,7 @@ def test_gray_order(seed: int) -> None:
     assert gray_order(sets(records)).tolist() == oracle.gray_order(records, 6)
 
 
+@pytest.mark.long
 def test_cahd_takes_the_one_before_of_two_alike() -> None:
     """Records 0 and 1 are turned down at first; 2 then has 1 and 3 beside it, alike in everything but the side."""
     records = [frozenset({1})] * 2 + [frozenset({2, 3})] + [frozenset({1})] * 2

@@ -33,6 +33,8 @@ from anon_spark.kernels.transactions import (
 )
 from anon_spark.kernels.utility import Floats, half, loss_with_both, loss_with_one, share_of
 
+COSTS: tuple[Cost, ...] = ("rarest", "occurrences", "utility_loss")
+RAREST, BY_LOSS = 0, 2  # places in it
 COST_BITS = 62
 EQUAL_COSTS = 1e-12
 
@@ -42,7 +44,7 @@ def merged_items(
     k: int,
     m: int,
     l: int | None = None,  # noqa: E741 - the l of l-diversity
-    cost: Cost = "occurrences",
+    cost: Cost = "rarest",
 ) -> Codes:
     """The smallest member of each item's generalized item.
 
@@ -51,7 +53,7 @@ def merged_items(
     Raises GuaranteeUnreachable if the last generalized item still violates, LimitExceeded if sets are too large.
     Cost: per merge the generalized items once and the rows of the merged item; with "utility_loss" all rows.
     """
-    outcome, image = merge_all(cluster, item_count(cluster), k, m, l or 0, cost == "utility_loss", MANY_SETS)
+    outcome, image = merge_all(cluster, item_count(cluster), k, m, l or 0, COSTS.index(cost), MANY_SETS)
     if outcome != DONE:
         raise fault_of(outcome, cluster, k, m, l)
     return image
@@ -59,9 +61,10 @@ def merged_items(
 
 @compiled
 def merge_all(
-    cluster: Transactions, items: int, k: int, m: int, diversity: int, by_loss: bool, limit: int
+    cluster: Transactions, items: int, k: int, m: int, diversity: int, cost: int, limit: int
 ) -> tuple[int, Codes]:
-    """The whole loop: outcome and images. Above `limit` violating sets the outdated ones are dropped."""
+    """The whole loop: outcome and images. cost: a place in COSTS. Above `limit` violating sets the outdated ones are dropped."""
+    by_loss = cost == BY_LOSS
     image = np.arange(items).astype(np.int32)
     images = images_of(cluster, np.arange(items), items)
     bits = bits_of(items)
@@ -94,7 +97,7 @@ def merge_all(
         if by_loss:
             into, gone = least_loss(images, members, live[:count], width, together, share, loss, unit, total)
         else:
-            into, gone = least_growth(images, members, live[:count], width, occurrences)
+            into, gone = least_growth(images, members, live[:count], width, occurrences, cost == RAREST)
         stamp += 1
         join(images, into, gone, stamp)
         width[into] += width[gone]
@@ -118,8 +121,13 @@ def merge_all(
 
 
 @compiled
-def least_growth(images: Images, members: Ints, live: Ints, width: Ints, occurrences: Ints) -> tuple[int, int]:
-    """The merge with a member that adds least to Σ size · occurrences; ties: fewer items, then their order."""
+def least_growth(
+    images: Images, members: Ints, live: Ints, width: Ints, occurrences: Ints, rarest: bool
+) -> tuple[int, int]:
+    """The merge with a member that adds least to Σ size · occurrences, or rarest: that has the fewest occurrences.
+
+    Ties: fewer items, then their order.
+    """
     best, best_width, left, right = 0, 0, NONE, NONE
     for place in range(members.size):
         member = members[place]
@@ -127,11 +135,13 @@ def least_growth(images: Images, members: Ints, live: Ints, width: Ints, occurre
             if live[at] == member:
                 continue
             wide = width[member] + width[live[at]]
-            price = wide * (occurrences[member] + occurrences[live[at]])
-            if width[member] > 1:
-                price -= width[member] * occurrences[member]
-            if width[live[at]] > 1:
-                price -= width[live[at]] * occurrences[live[at]]
+            price = occurrences[member] + occurrences[live[at]]
+            if not rarest:
+                price *= wide
+                if width[member] > 1:
+                    price -= width[member] * occurrences[member]
+                if width[live[at]] > 1:
+                    price -= width[live[at]] * occurrences[live[at]]
             if left != NONE and (price > best or (price == best and wide > best_width)):
                 continue
             if left == NONE or price < best or wide < best_width or comes_first(images, member, live[at], left, right):
