@@ -154,7 +154,10 @@ class SetValuedFacts(CountsWorth, Measured, SetValuedFit):
         """The utility of the release, and what an attacker gains."""
         example, error = self.example, self.measures.er
         rate, promise = self.risk.link_attack.rate_by_fit, self.risk.link_attack.promised_at_most
-        known = self.risk.reconstruction.records_known_in_all_items_by_who_knows_the_order
+        rebuilt = self.risk.reconstruction
+        known = f"{rebuilt.records_known_in_all_items_by_who_knows_the_order:.1%}"
+        more = " or more" if rebuilt.more_may_be_known else ""
+        how = "by who knows the order of rows" if self.graph == "ring" else "from the rows alone"
         lines = [] if error is None else [f"Error rate {error:.4f}: wrong items of a row per item of its record."]
         if example is not None:
             bounds = f"{example.lower:,} to {example.upper:,}, estimated {example.estimate:,.1f}"
@@ -162,5 +165,5 @@ class SetValuedFacts(CountsWorth, Measured, SetValuedFit):
         return [
             *lines,
             f"A simulated link attack finds {rate:.4f} of the rows, promised at most {promise:.4f}.",
-            f"The items are not protected: {known:.1%} of the records can be worked out by who knows the order of rows.",
+            f"The items are not protected: {known}{more} of the records can be worked out {how}.",
         ]

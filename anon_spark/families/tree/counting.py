@@ -46,7 +46,7 @@ from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.model.tree import NONE, Cut, Forest
 
 SAMPLE = 2**12
-MOST_LISTED = 100_000  # label sets below k that are looked at one by one; all are counted
+MOST_LISTED = 10_000  # label sets below k that are looked at one by one in a round, and reach the driver; all are counted
 THREADS = min(os.cpu_count() or 1, 8)
 
 Flags = NDArray[np.bool_]

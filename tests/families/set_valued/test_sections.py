@@ -166,6 +166,9 @@ def test_a_summary_tells_what_is_worth_and_what_is_found() -> None:
         "The items are not protected: 40.0% of the records can be worked out by who knows the order of rows.",
     ]
     assert len(facts_of(example=None, measures=replace(FACTS.measures, er=None)).summary()) == 2
+    undecided = replace(FACTS.risk, reconstruction=replace(FACTS.risk.reconstruction, more_may_be_known=True))
+    *_, last = replace(FACTS, graph="groups", risk=undecided).summary()
+    assert last == "The items are not protected: 40.0% or more of the records can be worked out from the rows alone."
 
 
 def test_the_promise_is_a_line_of_its_own() -> None:

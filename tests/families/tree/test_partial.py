@@ -135,5 +135,12 @@ def test_names_rather_than_nothing_where_both_lose_all_values() -> None:
     assert seen.best is not None and named(forest, seen.best)[0] == ("visit",)
 
 
+def test_node_types_that_are_too_rare_are_named() -> None:
+    types = {"visit": {"usual": ["a", "b"]}, "finding": {"found": ["c", "d"]}}
+    records = [oracle.tree(text) for text in ("a", "b", "a→c", "b")]
+    for k, named_types in ((1, []), (2, ["finding"])):
+        assert evaluator(forest_of(types), records, Settings(k=k, m=2, n=1)).rare_types() == named_types
+
+
 def trees(forest: Forest, records: Sequence[oracle.Tree]) -> Any:
     return trees_of([[tuple(map(forest.number, path)) for path in record] for record in records])
