@@ -135,6 +135,18 @@ def test_names_rather_than_nothing_where_both_lose_all_values() -> None:
     assert seen.best is not None and named(forest, seen.best)[0] == ("visit",)
 
 
+def test_children_are_hidden_for_the_rest_before_rare_sets_are_looked_at() -> None:
+    """Visits a are in one record: b is hidden for them, then c can be shown. Rare sets alone would hide c."""
+    types = {"visit": {"as": ["a0", "a1"], "bs": ["b0"], "cs": ["c0", "c1"]}, "finding": {"ds": ["d0", "d1", "d2", "d3"]}}
+    told = ("b0→d1, c0→d2, c1→d1", "a0→d0, c0, d0", "b0→d2, c0, d0", "d2", "b0→d3", "d1")
+    forest, records = forest_of(types), [oracle.tree(text) for text in told]
+    parent = ("finding", "visit")
+    judge = evaluator(forest, records, Settings(k=2, m=3, n=0)).judge
+    (kid,) = judge([Step(forest.cut_of(parent), forest.number("visit"), clean=True)])
+    expected = partial_oracle.specialize(records, parent, "visit", 2, 3, oracle.Dgh(types))
+    assert tuple(forest.named(kid.cut)) == expected == ("cs", "finding", "visit")
+
+
 def test_node_types_that_are_too_rare_are_named() -> None:
     types = {"visit": {"usual": ["a", "b"]}, "finding": {"found": ["c", "d"]}}
     records = [oracle.tree(text) for text in ("a", "b", "a→c", "b")]
