@@ -229,6 +229,9 @@ def test_what_is_required_and_handed_over() -> None:
     assert options_of(Sizes(number=4), "word") == {"number": 4}
 
 
+AS_BEFORE = {("relational_transaction.suppress_items", 0.0)}  # keys that came later: such a value is as if there were none
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_hash_sees_every_key(family: str) -> None:
     """A key that is left out of the hash could be changed, and a run would take the old release for its own."""
@@ -236,7 +239,7 @@ def test_the_hash_sees_every_key(family: str) -> None:
     def lacking(section: BaseModel, content: Mapping[str, Any], path: str = "") -> Iterator[str]:
         for name, field in type(section).model_fields.items():
             key, value = field.alias or name, getattr(section, name)
-            if value is not None and key not in content:
+            if value is not None and key not in content and (f"{path}{key}", value) not in AS_BEFORE:
                 yield f"{path}{key}"
             elif isinstance(value, BaseModel):
                 yield from lacking(value, content[key], f"{path}{key}.")

@@ -81,6 +81,17 @@ def attacked(
     return knowledge_attack(linked, staged, RELATIONAL, [ITEMS], ITEMS, K, M, {ITEMS: HIDDEN}, SECRETS, 2, records=sample)
 
 
+@pytest.mark.long
+def test_what_is_not_published_is_not_known(spark: SparkSession) -> None:
+    """Others of its items are known instead: the attack is that on records which never had it."""
+    less = [record._replace(items=record.items - {"b"}) for record in RECORDS]
+    release = publish([make_cluster(less[at::2], SCHEMA) for at in (0, 1)], by_sets(K, M))
+    linked, staged = frames(spark, RECORDS, release)
+    given = (RELATIONAL, [ITEMS], ITEMS, K, M, {ITEMS: HIDDEN}, SECRETS, 2)
+    assert knowledge_attack(linked, staged, *given, unpublished=["b"]) == attacked(spark, less, release)
+    assert knowledge_attack(linked, staged, *given)[0].found < len(RECORDS)  # somebody who waits for b misses rows
+
+
 def known_order(spark: SparkSession, records: list[Record]) -> dict[int, list[str]]:
     """The items of each record in the order in which they become known: by a hash."""
     pairs = frame(spark, [(r.rid, item) for r in records for item in r.items], [LINK, "item"], [pa.int64(), pa.string()])

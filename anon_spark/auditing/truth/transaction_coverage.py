@@ -23,6 +23,8 @@ from anon_spark.auditing.truth.transaction_records import (
     GREATEST,
     HIDDEN,
     LEAST,
+    NOTHING_LEFT_OUT,
+    LeaveOut,
     Transactions,
     item_totals,
     kept_column,
@@ -50,19 +52,20 @@ def verify_transactions_covered(
     unchanged: Sequence[str],
     nulls: Literal["value", "suppress"] = "value",
     vocabulary: Sequence[str] = (),
+    leave_out: LeaveOut = NOTHING_LEFT_OUT,
 ) -> tuple[Verdict, RowAccount]:
     """Whether a release could be made of the source, without the link that would prove it.
 
     Arguments: those of `verify_transactions`; vocabulary: items, as they are published, that a generalized item may hold
-    although no record has them (those of an item hierarchy).
+    although no record has them (those of an item hierarchy); leave_out: the items that may be published nowhere.
     Guarantee: necessary conditions only. Passed iff the source has as many rows in scope as are published; the two have the
     same multiset of sensitive items with unchanged values (up to a 64-bit hash per row); every label is one of its
     hierarchy, every range lies between the least and the greatest number of the source; every published item is one of the
     source or the vocabulary, and no sensitive one of the source; and every item of the source that is not sensitive is held
-    by as many rows as records have it, or more.
+    by as many rows as records have it, or more, or by none where `leave_out` allows that.
     A release with items or values exchanged between rows may pass.
     violations counts classes with an unknown label or range, items at fault, columns of another type, and one each for
-    totals and unchanged values; checked counts classes and items.
+    items left out beyond the share, totals and unchanged values; checked counts classes and items.
     Cost: one job that scans the source three times and the release three times; one row reaches the driver.
     """
     columns = Transactions(relational, transactions, items, sensitive_items, sensitive, unchanged)
@@ -77,12 +80,13 @@ def verify_transactions_covered(
         scoped.agg(*scoped_totals())
         .crossJoin(of_release)
         .crossJoin(_class_totals(kept, release, columns, nulls))
-        .crossJoin(item_totals(kept, release, columns, vocabulary))
+        .crossJoin(item_totals(kept, release, columns, vocabulary, leave_out))
         .collect()[0]
     )
     in_scope, published = totals["in_scope"], totals["published"]
     faults = {
         **{name: totals[name] for name in ("unknown_labels", "outside", "unknown_items", "seldom", "holes")},
+        "beyond": int(leave_out.exceeded(totals["left_out"], totals["occurrences"])),
         "totals": int(published != in_scope),
         "altered": int(published == in_scope and totals["content"] != totals["source_content"]),
     }
@@ -92,6 +96,7 @@ def verify_transactions_covered(
         "unknown_items": f"{faults['unknown_items']} published items are none of the source, or sensitive.",
         "seldom": f"{faults['seldom']} of {totals['items']} items are held by fewer rows than records have them.",
         "holes": f"{faults['holes']} rows of the source have a null among their items.",
+        "beyond": f"{totals['left_out']} of {totals['occurrences']} occurrences of items are left out, more than the job allows.",
         "totals": f"{published} rows are published, the source has {in_scope} in scope.",
         "altered": "sensitive items or unchanged columns do not hold the source's values.",
     }

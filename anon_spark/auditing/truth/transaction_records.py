@@ -23,9 +23,26 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 
 OWN, HIDDEN, CONTENT, ITEMS = (private(name) for name in ("own", "hidden", "content", "items"))
+LEFT_OUT = private("left_out")
 LEAST, GREATEST = private("least"), private("greatest")
 
 _HOLE, _ROW, _ITEM, _LABEL, _SENSITIVE = (private(name) for name in ("hole", "row", "item", "label", "sensitive"))
+
+
+@dataclass(frozen=True)
+class LeaveOut:
+    """The items that a release may leave out everywhere: each of fewer than k records, together up to a share of all
+    occurrences of items that are not sensitive. By default none."""
+
+    k: int = 0
+    share: float = 0.0
+
+    def exceeded(self, left_out: int, occurrences: int) -> bool:
+        """Whether more occurrences are left out than the share allows."""
+        return left_out > self.share * occurrences
+
+
+NOTHING_LEFT_OUT = LeaveOut()
 
 
 @dataclass(frozen=True)
@@ -181,8 +198,41 @@ def scoped_totals() -> list[Column]:
     ]
 
 
-def item_totals(scoped: DataFrame, release: DataFrame, columns: Transactions, vocabulary: Sequence[str]) -> DataFrame:
-    """One row: items of the source, published items that are not allowed, items held by too few rows."""
+def item_totals(
+    scoped: DataFrame, release: DataFrame, columns: Transactions, vocabulary: Sequence[str], leave_out: LeaveOut
+) -> DataFrame:
+    """One row: items of the source, published items that are not allowed, items held by too few rows.
+
+    Also the items and occurrences that are left out as `leave_out` allows, whatever their share, and all occurrences.
+    """
+    items = _items(scoped, release, columns, vocabulary)
+    there, allowed = F.col(SOURCE) > 0, (F.col(OWN) > 0) & (F.col(_SENSITIVE) == 0)
+    absent = _absent(leave_out)
+    return items.agg(
+        F.count_if(there).alias("items"),
+        F.count_if(~there & ~allowed & (F.col(PUBLISHED) > 0)).alias("unknown_items"),
+        F.count_if((F.col(PUBLISHED) < F.col(SOURCE)) & ~absent).alias("seldom"),
+        F.count_if(absent).alias("left_out_items"),
+        F.coalesce(F.sum(F.when(absent, F.col(SOURCE))), F.lit(0)).alias("left_out"),
+        F.coalesce(F.sum(SOURCE), F.lit(0)).alias("occurrences"),
+    )
+
+
+def items_left_out(scoped: DataFrame, release: DataFrame, columns: Transactions, leave_out: LeaveOut) -> DataFrame:
+    """One row, LEFT_OUT: the items of the source that no published row holds, as far as `leave_out` allows them."""
+    items = _items(scoped, release, columns, ())
+    return items.where(_absent(leave_out)).agg(F.collect_list(_ITEM).alias(LEFT_OUT))
+
+
+def _absent(leave_out: LeaveOut) -> Column:
+    """Whether an item is one that may be left out, and is published nowhere."""
+    if not leave_out.share:
+        return F.lit(False)
+    return (F.col(PUBLISHED) == 0) & (F.col(SOURCE) > 0) & (F.col(SOURCE) < leave_out.k)
+
+
+def _items(scoped: DataFrame, release: DataFrame, columns: Transactions, vocabulary: Sequence[str]) -> DataFrame:
+    """Every item with its number of records in the source, of rows that hold it, and whether it is sensitive or a word."""
     held = F.array_distinct(F.flatten(F.filter(exact(release, columns.items), F.isnotnull)))
     words = small_frame(release.sparkSession, pa.table({_ITEM: pa.array(list(vocabulary), pa.string())}))
     listed = {
@@ -193,10 +243,4 @@ def item_totals(scoped: DataFrame, release: DataFrame, columns: Transactions, vo
     }
     ones = [frame.select(_ITEM, F.lit(name).alias(_LABEL)) for name, frame in listed.items()]
     counts = [F.count_if(F.col(_LABEL) == name).alias(name) for name in listed]
-    items = reduce(DataFrame.unionByName, ones).groupBy(_ITEM).agg(*counts)
-    there, allowed = F.col(SOURCE) > 0, (F.col(OWN) > 0) & (F.col(_SENSITIVE) == 0)
-    return items.agg(
-        F.count_if(there).alias("items"),
-        F.count_if(~there & ~allowed & (F.col(PUBLISHED) > 0)).alias("unknown_items"),
-        F.count_if(F.col(PUBLISHED) < F.col(SOURCE)).alias("seldom"),
-    )
+    return reduce(DataFrame.unionByName, ones).groupBy(_ITEM).agg(*counts)

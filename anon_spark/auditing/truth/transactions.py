@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.auditing.reading.item_sets import no_items
 from anon_spark.auditing.reading.labels import Labels
 from anon_spark.auditing.reading.recode import KEPT, STATUS, with_code
 from anon_spark.auditing.reading.sums import FAULTY, fault_sums, sum_of
@@ -28,9 +29,13 @@ from anon_spark.auditing.truth.transaction_records import (
     HIDDEN,
     ITEMS,
     LEAST,
+    LEFT_OUT,
+    NOTHING_LEFT_OUT,
     OWN,
+    LeaveOut,
     Transactions,
     item_totals,
+    items_left_out,
     kept_column,
     published_rows,
     read_records,
@@ -70,6 +75,7 @@ def verify_transactions(
     nulls: Literal["value", "suppress"] = "value",
     vocabulary: Sequence[str] = (),
     nodes: Sequence[Sequence[str]] | None = None,
+    leave_out: LeaveOut = NOTHING_LEFT_OUT,
 ) -> tuple[Verdict, RowAccount]:
     """Whether every record of the source in scope has one published row, and all that the row says is true of it.
 
@@ -77,17 +83,18 @@ def verify_transactions(
     transactions: source columns; items, sensitive: published columns; sensitive_items: transaction column → its sensitive
     items, without the column's name; linked: LINK and the source's columns of every record; nulls: what the run did with a
     null (NaN counts as null); vocabulary: items, as they are published, that a generalized item may hold although no record
-    has them; nodes: the generalized items that an item hierarchy allows, or None. Items of several columns are written
-    `column.item`.
+    has them; nodes: the generalized items that an item hierarchy allows, or None; leave_out: the items that may be published
+    nowhere. Items of several columns are written `column.item`.
     Guarantee: passed iff there are records; `linked` has the source's rows in scope, as a multiset up to a 64-bit hash per
     row; every record has exactly one row; each label is its value's or above it, each number lies in its range, and the
-    ends of a range are numbers of its class; each item that is not sensitive is in exactly one inner array, each inner array
+    ends of a range are numbers of its class; each item that is not sensitive is in exactly one inner array, or in no row and
+    `leave_out` allows that; these items' occurrences keep within its share; each inner array
     has an item of the record and, besides, only items of the source that are not sensitive, or of the vocabulary; it is one of
     the nodes; the sensitive list is the record's, and so are unchanged columns; no list has a null in it.
     Rows that a policy drops (null; a value no hierarchy knows, a number outside its domain) are counted apart.
     violations counts records with a fault, links that occur more than once, (class, range) pairs with an end that nobody
-    has, items and generalized items that may not be published, lists with nulls, columns of another type, and one for
-    records that are not the source's; checked counts records.
+    has, items and generalized items that may not be published, lists with nulls, columns of another type, one for items
+    left out beyond the share, and one for records that are not the source's; checked counts records.
     Cost: two jobs; the source is scanned once, records and release twice and joined by LINK; two broadcast joins per
     hierarchy; one row reaches the driver.
     """
@@ -103,12 +110,18 @@ def verify_transactions(
     )
     of_rows = staged.agg(F.count(F.lit(1)).alias("published"), F.countDistinct(LINK).alias("shown_links"))
     scoped = scoped_records(read_records(source, columns), columns, nulls)
-    of_items = item_totals(scoped.where(F.col(STATUS) == KEPT), staged, columns, vocabulary)
+    in_scope = scoped.where(F.col(STATUS) == KEPT)
+    of_items = item_totals(in_scope, staged, columns, vocabulary, leave_out)
     of_items = of_items.crossJoin(_strange_groups(staged, items, nodes))
     totals = scoped.agg(*scoped_totals()).crossJoin(of_records).crossJoin(of_rows).crossJoin(of_items).collect()[0]
 
     faults = _faults(columns)
-    by_class = _joined(linked, staged, columns).groupBy(*(shown_column(at) for at in range(len(relational)))).agg(
+    joined = _joined(linked, staged, columns)
+    if leave_out.share:
+        joined = joined.crossJoin(F.broadcast(items_left_out(in_scope, staged, columns, leave_out)))
+    else:
+        joined = joined.withColumn(LEFT_OUT, no_items())
+    by_class = joined.groupBy(*(shown_column(at) for at in range(len(relational)))).agg(
         *fault_sums(faults), *_ends(columns)
     )
     by_class = by_class.withColumn("loose", reduce(lambda left, right: left + right, _loose(columns), F.lit(0)))
@@ -120,12 +133,14 @@ def verify_transactions(
         **{name: sums[name] for name in (*faults, "loose")},
         "repeated": totals["records"] - totals["links"] + totals["published"] - totals["shown_links"],
         **{name: totals[name] for name in ("holes", "unknown_items", "strange_groups")},
+        "beyond": int(leave_out.exceeded(totals["left_out"], totals["occurrences"])),
         "other_records": 0 if alike else 1,
     }
     texts = {
         "unknown_items": f"{counts['unknown_items']} published items are none of the source, or sensitive.",
         "strange_groups": f"{counts['strange_groups']} generalized items are no node of the item hierarchy.",
         "loose": f"{counts['loose']} ranges of classes end at a number that nobody in the class has.",
+        "beyond": f"{totals['left_out']} of {totals['occurrences']} occurrences of items are left out, more than the job allows.",
         "holes": f"{counts['holes']} rows of the source have a null among their items.",
     }
     verdict = verdict_of_records(counts, _FAULT_TEXTS, texts, sums[FAULTY], records, totals["in_scope"], other)
@@ -162,8 +177,8 @@ def _faults(columns: Transactions) -> dict[str, Column]:
     true_of = {
         "label": [F.exists(_path(at), partial(_same, shown[at])) for at in columns.hierarchies],
         "range": [F.col(raw_column(at)).between(shown[at][LO], shown[at][HI]) for at in columns.ranges],
-        "uncovered": [F.size(F.array_except(OWN, F.flatten(ITEMS))) == 0],
-        "ambiguous": [held <= F.size(OWN)],  # of a covered record: none is held twice
+        "uncovered": [F.size(F.array_except(F.array_except(OWN, F.flatten(ITEMS)), LEFT_OUT)) == 0],
+        "ambiguous": [held <= F.size(F.array_except(OWN, LEFT_OUT))],  # of a covered record: none is held twice
         "idle": [F.forall(_SHARED, lambda shared: shared > 0)],
         "sensitive": [F.col(HIDDEN).eqNullSafe(F.col(_SENSITIVE))],
         "altered": [

@@ -33,7 +33,7 @@ from anon_spark.families.relational_transaction.job import (
 )
 from anon_spark.families.relational_transaction.publication import Published, published_records
 from anon_spark.families.relational_transaction.recoding import RelationalTransactionRecoding, identity_of
-from anon_spark.families.relational_transaction.records import Attribute, Records, Roles, read_records
+from anon_spark.families.relational_transaction.records import Attribute, Budget, Records, Roles, read_records
 from anon_spark.families.relational_transaction.settings import (
     DELTA,
     Bound,
@@ -88,6 +88,7 @@ class RelationalTransactionAnonymizer:
     item_block: int | None = None
     cost: Cost = default(RelationalTransactionSpec, "cost")
     exhaustive_seeds: bool = default(RelationalTransactionSpec, "exhaustive_seeds")
+    suppress_items: float = default(RelationalTransactionSpec, "suppress_items")
     block: int = default(RelationalTransactionSpec, "block")
     allow_unprotected_sensitive: bool = default(RelationalTransactionSpec, "allow_unprotected_sensitive")
     key: str | None = field(default=None, repr=False)
@@ -108,6 +109,10 @@ class RelationalTransactionAnonymizer:
             raise ConfigurationError(f"item_method {self.item_method} needs a hierarchy of the items.")
         if self.item_method == "sets" and self.item_hierarchy is not None:
             raise ConfigurationError("A hierarchy of the items is for item_method apriori, local and vertical.")
+        if self.suppress_items and self.item_hierarchy is not None:
+            raise ConfigurationError("suppress_items is for sets of items: a hierarchy has a place for a rare item.")
+        if self.suppress_items and self.method == "bound" and self.bound == "items":
+            raise ConfigurationError("suppress_items is not for bound items: an item left out has no loss that merging lowers.")
         weights = self.weights.values()
         if weights and (set(self.weights) != set(self.quasi_identifiers) or min(weights) < 0 or not sum(weights)):
             raise ConfigurationError("weights: give every quasi-identifier a weight, none below 0, one above.")
@@ -128,8 +133,8 @@ class RelationalTransactionAnonymizer:
         started = perf_counter()
         # 1. records as numbers, in an order that only the key gives
         self._tell(0)
-        order = key_frame(df.sparkSession, key)
-        records = read_records(df, self.roles, self.nulls, self.on_unseen, order, workspace)
+        order, budget = key_frame(df.sparkSession, key), Budget(self.k, self.suppress_items)
+        records = read_records(df, self.roles, self.nulls, self.on_unseen, budget, order, workspace)
         catalogue = catalogue_of(records.universe, sorted(self.roles.hidden), self.item_hierarchy)
         read_at = perf_counter()
         # 2. clusters within the bound
@@ -237,6 +242,12 @@ class RelationalTransactionAnonymizer:
         messages = []
         if records.duplicates:
             messages.append(f"{records.duplicates:,} records name an item twice; it counts once.")
+        if records.suppressed.items:
+            left_out = records.suppressed
+            messages.append(
+                f"{len(left_out.items):,} items that fewer than k = {self.k} records have are not published: "
+                f"{left_out.occurrences:,} of {left_out.of:,} occurrences."
+            )
         if records.empty:
             messages.append(f"{records.empty:,} records have no items.")
         missing = sum(map(len, self.sensitive_items.values())) - len(records.secrets)

@@ -92,7 +92,8 @@ class RelationalTransactionFit(Facts):
     """The settings, the table that was read, and how the fit went.
 
     bound, delta, merge, distance: None if the method does not use them; items: how they are generalized; universe,
-    sensitive_items: how many different ones there are.
+    sensitive_items: how many different ones are published; suppressed_items: how many are left out because fewer than k
+    records have them, and suppressed_occurrences in how many records, of all occurrences of items that are not sensitive.
     """
 
     required_k: int
@@ -107,6 +108,9 @@ class RelationalTransactionFit(Facts):
     records: int
     universe: int
     sensitive_items: int
+    suppressed_items: int
+    suppressed_occurrences: int
+    occurrences: int
     statistics: ClusterStatistics
 
 
@@ -129,7 +133,9 @@ class RelationalTransactionFacts(RelationalTransactionFit):
         promised, all_items = attacks[0], attacks[-1]
         allowed = f" (allowed: {self.delta})"
         of_values, of_items = (allowed if self.bound == bounded else "" for bounded in ("relational", "items"))
+        lost = f"{self.suppressed_occurrences:,} of {self.occurrences:,} occurrences"
         return [
+            *([f"{self.suppressed_items:,} rare items are not published: {lost}."] if self.suppressed_items else []),
             f"{measures.clusters:,} clusters of {measures.smallest:,} to {measures.largest:,} records.",
             f"Loss of values {measures.ncp:.4f}{of_values}, of items {measures.ul:.4f}{of_items}; from 0 to 1.",
             f"Who knows all values and {promised.items} items picks the right row with {promised.worst:.4f} at most.",

@@ -271,6 +271,9 @@ class RelationalTransactionSpec(Spec):
     cost: Annotated[Cost, Words({"occ": "occurrences", "ul": "utility_loss"})] = Field(
         default="rarest",
         description="What sets of items are joined by: rarest, those with the fewest occurrences; the others are the paper's.")
+    suppress_items: float = Field(
+        default=0.0, ge=0, le=1, allow_inf_nan=False,
+        description="Share of all item occurrences that may be left out: items of fewer than k records, the rarest first.")
     block: int = Field(default=BLOCK_RECORDS, ge=2, description="Records of a block in which the first clusters are made.")
     allow_unprotected_sensitive: bool = Field(
         default=False, description="Publish sensitive items without privacy.l, outside the guarantee.")
@@ -308,11 +311,12 @@ class RelationalTransactionJob(JobSpec):
         return bool(self.columns.sensitive_items) and self.privacy.l is None
 
     def content(self) -> dict[str, Any]:
-        """As in `JobSpec`, with the default bound written out."""
+        """As in `JobSpec`, with the default bound written out, and without a share of 0 to leave out: older jobs have none."""
         content = super().content()
-        if self.delta is not None:
-            content[OWN] = dict(sorted((content[OWN] | {"delta": self.delta}).items()))
-        return content
+        own = content[OWN] | ({} if self.delta is None else {"delta": self.delta})
+        if not self.relational_transaction.suppress_items:
+            del own["suppress_items"]
+        return {**content, OWN: own if self.delta is None else dict(sorted(own.items()))}
 
     @classmethod
     def roles(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -409,6 +413,11 @@ def _generalizing(options: Mapping[str, Any], k: int | None) -> Iterator[Problem
         yield f"{where}.method", f"{method} needs levels or edges: the hierarchy of the items"
     if options.get("cost") == "utility_loss" and (in_hierarchy or method in ("apriori", "vertical")):
         yield f"{OWN}.cost", "goes with sets of items only, a hierarchy has its own cost; remove it"
+    if options.get("suppress_items"):
+        if in_hierarchy:
+            yield f"{OWN}.suppress_items", "goes with sets of items only, a hierarchy has a place for a rare item; remove it"
+        if options.get("bound") == "items" and options.get("method") in (None, "bound"):
+            yield f"{OWN}.suppress_items", "goes with bound: relational only, merging cannot lower the loss of an item left out"
     size = whole(items, "block")
     if size is not None and method != "local" and options.get("method") != "tfirst":
         yield f"{where}.block", "goes with items.method: local or with method: tfirst only; remove it"

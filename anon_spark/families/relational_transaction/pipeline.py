@@ -20,7 +20,7 @@ from anon_spark.auditing import (
     verify_transactions,
     verify_transactions_covered,
 )
-from anon_spark.auditing.truth.transaction_records import out_of_scope
+from anon_spark.auditing.truth.transaction_records import LeaveOut, out_of_scope
 from anon_spark.columns import PREFIX, quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError
@@ -187,13 +187,17 @@ class RelationalTransactionPipeline(
             **self._described(self._audited_attributes(staged.source)),
             vocabulary=self._vocabulary,
             nodes=self._item_nodes,
+            leave_out=self._leave_out,
         )
         return Examined([self._promised(staged.release)], [truth], account, more=self._bound_verdict(staged.recoding))
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks that do not need the private links between records and rows."""
         described = self._described(self._audited_attributes(source))
-        covered, account = verify_transactions_covered(source, release, **described, vocabulary=self._vocabulary)
+        vocabulary, leave_out = self._vocabulary, self._leave_out
+        covered, account = verify_transactions_covered(
+            source, release, **described, vocabulary=vocabulary, leave_out=leave_out
+        )
         return Examined([self._promised(release)], [covered], account)
 
     @property
@@ -248,7 +252,7 @@ class RelationalTransactionPipeline(
 
     def _measures(self, recoding: RelationalTransactionRecoding) -> ReleaseMeasures:
         """The losses of the release. Cost: two jobs."""
-        domain = len(self._vocabulary) or len(recoding.records.universe)
+        domain = len(self._vocabulary) or len(recoding.records.universe) + len(recoding.records.suppressed.items)
         lost = utility_loss(recoding.rows, self.job.columns.items, domain)
         return ReleaseMeasures(
             **vars(recoding.measured()),
@@ -279,6 +283,7 @@ class RelationalTransactionPipeline(
             columns.sensitive_items,
             columns.sensitive_column,
             privacy.l,
+            unpublished=recoding.records.suppressed.items,
             rows=audit.account.source,
         )
         shared = homogeneity(staged.release, list(columns.quasi_identifiers), columns.sensitive)
@@ -304,6 +309,11 @@ class RelationalTransactionPipeline(
         if self.job.relational_transaction.bound == "relational":
             return [verify_bound("NCP", measures.ncp, delta)]
         return [verify_bound("UL", measures.ul, delta)]
+
+    @property
+    def _leave_out(self) -> LeaveOut:
+        """The items that the job allows to leave out."""
+        return LeaveOut(self.job.privacy.k, self.job.relational_transaction.suppress_items)
 
     @property
     def _vocabulary(self) -> list[str]:

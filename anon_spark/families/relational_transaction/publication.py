@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from anon_spark.columns import CLUSTER, LINK, PREFIX
 from anon_spark.families.relational_transaction.items import Catalogue, Generalized, baskets_in, generalized
 from anon_spark.families.relational_transaction.kernels import relation
-from anon_spark.families.relational_transaction.records import SECRETS, Attributes, Records, Roles
+from anon_spark.families.relational_transaction.records import LOST, SECRETS, Attributes, Records, Roles
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of
 
@@ -76,7 +76,8 @@ def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: 
         for at, name in enumerate(attributes.names):
             columns[name] = _relational(attributes, at, int(levels[at]), int(lo[0, at]), table.column(name))
         recoded = generalized(baskets_in(table, np.ones(count, dtype=np.int64)), settings, catalogue)
-        columns[UL], columns[names.items] = recoded.losses, _nested(recoded, items)
+        lost = np.asarray(table.column(LOST)) > 0
+        columns[UL], columns[names.items] = np.where(lost, 1.0, recoded.losses), _nested(recoded, items)
         if names.secrets is not None:
             offsets, codes = lists_of(table, SECRETS)  # ascending as the names are
             secret_names = secrets.take(pa.array(codes, pa.int32()))

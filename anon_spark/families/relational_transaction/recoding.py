@@ -35,7 +35,8 @@ class RelationalTransactionRecoding(Recoding):
     Guarantee (k, k^m): whoever knows all relational values of a person and up to m items that are not sensitive finds at
     least k rows that fit. With l, (k, l^m): and no sensitive item is in more than 1 / l of them.
     Not covered: somebody who knows more than m items, that an item is absent, that the known items are all there are, or a
-    sensitive item; sensitive items without l; kept columns an attacker knows; several releases put together.
+    sensitive item; sensitive items without l; kept columns an attacker knows; several releases put together. With
+    suppress_items, rare items are not published: that a row shows no such item says nothing about its record.
     """
 
     roles: Roles
@@ -120,6 +121,9 @@ class RelationalTransactionRecoding(Recoding):
             records=self.records.rows,
             universe=len(self.records.universe),
             sensitive_items=len(self.records.secrets),
+            suppressed_items=len(self.records.suppressed.items),
+            suppressed_occurrences=self.records.suppressed.occurrences,
+            occurrences=self.records.suppressed.of,
             statistics=self.statistics,
         )
 

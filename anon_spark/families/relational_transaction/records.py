@@ -31,6 +31,7 @@ from anon_spark.primitives.tasks import BatchTask, in_batches, number_lists
 
 CODES = PREFIX + "codes"  # the distinct items of a record that are not sensitive, as numbers, ascending
 SECRETS = PREFIX + "secrets"  # its sensitive items, as numbers of their own
+LOST = PREFIX + "lost"  # how many of its items are not published
 VALUE = PREFIX + "value_"  # + position: a number, or the position of a category's leaf
 ITEMS = PREFIX + "items"
 RAW = PREFIX + "raw_"
@@ -61,13 +62,23 @@ class Attributes:
 
 
 @dataclass(frozen=True)
+class Suppressed:
+    """Items that are not published because fewer than k records have them; occurrences: in how many records, in total."""
+
+    items: tuple[str, ...] = ()
+    occurrences: int = 0
+    of: int = 0  # the occurrences of all items that are not sensitive
+
+
+@dataclass(frozen=True)
 class Records:
-    """The records: LINK is the rank; the named columns as they came, VALUE + position, CODES and SECRETS."""
+    """The records: LINK is the rank; the named columns as they came, VALUE + position, CODES, SECRETS and LOST."""
 
     frame: DataFrame
     attributes: Attributes
     universe: list[str]  # items by number
     secrets: list[str]  # sensitive items by number
+    suppressed: Suppressed
     rows: int
     dropped_nulls: int
     dropped_unseen: int
@@ -112,10 +123,32 @@ class Roles:
         return f"{column}.{name}" if len(self.transactions) > 1 else name
 
 
+@dataclass(frozen=True)
+class Budget:
+    """Which items may be left out: those that fewer than k records have, up to a share of all occurrences."""
+
+    k: int
+    share: float = 0.0
+
+    def spent_on(self, supports: Mapping[str, int]) -> Suppressed:
+        """The rarest items first, by name where they are equally rare, while the share lasts."""
+        total = sum(supports.values())
+        left_out: list[str] = []
+        spent = 0
+        for name, records in sorted(supports.items(), key=lambda item: (item[1], item[0])):
+            if records >= self.k or spent + records > self.share * total:
+                break
+            left_out.append(name)
+            spent += records
+        return Suppressed(tuple(left_out), spent, total)
+
+
 def read_records(
-    df: DataFrame, roles: Roles, nulls: str, on_unseen: str, key: DataFrame, workspace: Workspace
+    df: DataFrame, roles: Roles, nulls: str, on_unseen: str, budget: Budget, key: DataFrame, workspace: Workspace
 ) -> Records:
     """Check the table, number values and items, and rank the records in an order that only the key gives.
+
+    budget: which items may be left out.
 
     Cost: a job each for the distinct values, the checks and the distinct items; one global sort.
     """
@@ -146,7 +179,7 @@ def read_records(
     kept = coded.where(~_null(coded, roles, order, nulls) & ~_unseen(coded, roles, order, nulls))
     # 3. items to numbers
     listed = kept.withColumn(ITEMS, combined(roles))
-    universe, secrets = _universe(listed, roles)
+    universe, secrets, suppressed = _universe(listed, roles, budget)
     numbered = in_batches(
         listed,
         _numbering(universe, secrets, dict(zip(attributes.columns, position_of, strict=True))),
@@ -161,6 +194,7 @@ def read_records(
         attributes=attributes,
         universe=universe,
         secrets=secrets,
+        suppressed=suppressed,
         rows=counted["rows"],
         dropped_nulls=counted["nulls"],
         dropped_unseen=counted["unseen"],
@@ -311,11 +345,18 @@ def _attributes(
     return Attributes(tuple(roles.attributes), hierarchies, relation, leaf_at), position_of
 
 
-def _universe(listed: DataFrame, roles: Roles) -> tuple[list[str], list[str]]:
-    """All items by code point: ordinary ones, then sensitive ones. Cost: one job; at most MOST_ITEMS reach the driver."""
-    distinct = listed.select(F.explode(ITEMS).alias("item")).distinct()
-    names = sorted(map(str, collect_small(distinct, MOST_ITEMS, "Distinct items").column(0).to_pylist()))
-    return [name for name in names if name not in roles.hidden], [name for name in names if name in roles.hidden]
+def _universe(listed: DataFrame, roles: Roles, budget: Budget) -> tuple[list[str], list[str], Suppressed]:
+    """All items by code point: ordinary ones that are published, sensitive ones; and the ordinary ones left out.
+
+    Cost: one job; at most MOST_ITEMS reach the driver.
+    """
+    counted = listed.select(F.explode(ITEMS).alias("item")).groupBy("item").agg(F.count(F.lit(1)).alias("records"))
+    found = collect_small(counted, MOST_ITEMS, "Distinct items")
+    supports = dict(sorted((str(row["item"]), int(row["records"])) for row in found.to_pylist()))
+    ordinary = {name: records for name, records in supports.items() if name not in roles.hidden}
+    suppressed = budget.spent_on(ordinary)
+    left_out = set(suppressed.items)
+    return [name for name in ordinary if name not in left_out], [name for name in supports if name in roles.hidden], suppressed
 
 
 def _numbering(
@@ -340,7 +381,9 @@ def _numbering(
             for name, positions in position_of.items():
                 if positions is not None:
                     columns[name] = pa.array(positions[np.asarray(columns[name])].astype(np.float64))
-            columns |= {CODES: numbers(lists, known), SECRETS: numbers(lists, hidden)}
+            codes, secret_codes = numbers(lists, known), numbers(lists, hidden)
+            named, shown, hidden_items = (pc.list_value_length(many) for many in (lists, codes, secret_codes))
+            columns |= {CODES: codes, SECRETS: secret_codes, LOST: pc.subtract(pc.subtract(named, shown), hidden_items)}
             yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     return work
@@ -349,4 +392,5 @@ def _numbering(
 def _numbered_schema(kept: DataFrame, values: Sequence[str]) -> T.StructType:
     numbers = T.ArrayType(T.IntegerType())
     fields = [T.StructField(field.name, T.DoubleType()) if field.name in values else field for field in kept.schema.fields]
-    return T.StructType([*fields, T.StructField(CODES, numbers), T.StructField(SECRETS, numbers)])
+    added = [T.StructField(CODES, numbers), T.StructField(SECRETS, numbers), T.StructField(LOST, T.IntegerType())]
+    return T.StructType([*fields, *added])

@@ -18,6 +18,7 @@ from anon_spark.risk import KnowledgeRisk
 
 RELATIONAL_LOSS = "relational loss (NCP), 0 to 1"
 KINDS = {(2, 0): "two values", (0, 2): "two items", (1, 1): "a value and an item"}
+UL_NOTE = "UL of a row with one generalized item is 1, however small that item is, and so is that of a row with an item left out."
 METHODS: Mapping[Method, str] = {
     "rfirst": "rfirst: clusters by relational values, nothing merged",
     "tfirst": "tfirst: blocks by items, whatever the relational values",
@@ -49,13 +50,15 @@ def relational_transaction_sections(facts: RelationalTransactionFacts) -> list[S
 
 
 def _loss_items(facts: RelationalTransactionFacts) -> list[Item]:
-    measures = facts.measures
+    measures, suppressed = facts.measures, facts.suppressed_occurrences / max(1, facts.occurrences)
     rows = [
         (RELATIONAL_LOSS, measures.ncp),
         ("loss of items (UL), 0 to 1", measures.ul),
         ("loss of items against the whole domain, as a power of 2", measures.log2_ul_dom),
         ("items that the largest generalized item stands for", measures.largest_item),
         ("share of published items that stand for themselves", measures.kept_items),
+        ("rare items that are not published", facts.suppressed_items or None),
+        ("their share of all occurrences", suppressed if facts.suppressed_items else None),
         ("clusters", measures.clusters),
         ("records of the smallest cluster", measures.smallest),
         ("records of the largest cluster", measures.largest),
@@ -65,7 +68,7 @@ def _loss_items(facts: RelationalTransactionFacts) -> list[Item]:
     line = "" if facts.bound is None else f" The dashed line is delta, the bound on {BOUNDED[facts.bound]}."
     return [
         Picture("Loss of both parts", rates_plot(bars, facts.delta), f"0 loses nothing, 1 everything. {values}.{line}"),
-        Table("", ("measure", "value"), _known(rows), "UL of a row with one generalized item is 1, however small that item is."),
+        Table("", ("measure", "value"), _known(rows), UL_NOTE),
     ]
 
 
@@ -134,7 +137,7 @@ def _merging_items(facts: RelationalTransactionFacts) -> list[Item]:
     statistics = facts.statistics
     rows = [
         ("Records", facts.records),
-        ("Different items", facts.universe),
+        ("Different items that are published", facts.universe),
         ("Sensitive items", facts.sensitive_items),
         ("Method", METHODS.get(facts.method)),
         ("Bounded", None if facts.bound is None else f"the loss of {BOUNDED[facts.bound]}"),

@@ -31,6 +31,7 @@ from anon_spark.auditing.reading.item_sets import (
 from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest_hashes
 from anon_spark.auditing.reading.values import HI, LO, exact
 from anon_spark.columns import LINK, PREFIX
+from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
@@ -97,6 +98,7 @@ def knowledge_attack(
     sensitive_items: Mapping[str, Sequence[str]] | None = None,
     sensitive: str | None = None,
     l: int | None = None,  # noqa: E741 - the papers' name
+    unpublished: Sequence[str] = (),
     records: int = RECORDS,
     rows: int | None = None,
 ) -> tuple[KnowledgeRisk, ...]:
@@ -104,7 +106,8 @@ def knowledge_attack(
 
     linked: LINK, the source's quasi-identifiers and transaction columns; staged: the release with LINK; relational:
     quasi-identifier → hierarchy, None or FreeRange for a number that is published as struct<lo,hi>; items, sensitive:
-    published columns; sensitive_items: transaction column → its sensitive items; rows: how many are published, when known.
+    published columns; sensitive_items: transaction column → its sensitive items; unpublished: items that no row shows, as
+    they would be published: to know them helps nobody, so others are known instead; rows: how many are published, when known.
     A row fits iff each label is the value's or above it, each range holds the number (as doubles) and each known item is in
     some inner array. Which items are known is random, more knowledge includes less. The guarantee is about m items or
     fewer: the other figures show what lies outside it. Rows are what is counted.
@@ -116,7 +119,7 @@ def knowledge_attack(
     if any(secret_items.values()) != (sensitive is not None):
         raise ConfigurationError("Sensitive items and the column that shows them must be given together.")
     chunks = 1 + (staged.count() if rows is None else rows) // ROWS_AT_ONCE
-    people = _sample(linked, list(relational), transactions, records)
+    people = _sample(linked, list(relational), transactions, unpublished, records)
     people = people.withColumn(_CHUNK, every_chunk(chunks))
     shown = _shown_rows(staged, relational, items, sensitive, chunks)
     hidden = [_written(column, name, transactions) for column, names in secret_items.items() for name in names]
@@ -161,9 +164,15 @@ def _value(at: int) -> str:
     return f"{PREFIX}value_{at}"
 
 
-def _sample(linked: DataFrame, relational: Sequence[str], transactions: Sequence[str], records: int) -> DataFrame:
-    """Records with the smallest hashes: LINK, values, and all their items in an order that their hashes give."""
+def _sample(
+    linked: DataFrame, relational: Sequence[str], transactions: Sequence[str], unpublished: Sequence[str], records: int
+) -> DataFrame:
+    """Records with the smallest hashes: LINK, values, and the items that may be published, in an order by their hashes."""
     items = together(transactions, [as_set(exact(linked, name)) for name in transactions])
+    if unpublished:
+        absent = pa.table({_WHAT: pa.array([list(unpublished)], pa.list_(pa.string()))})
+        linked = linked.crossJoin(F.broadcast(small_frame(linked.sparkSession, absent)))
+        items = F.array_except(items, _WHAT)
     drawn = F.sort_array(F.transform(items, lambda item: F.struct(F.xxhash64(LINK, item), item.alias("item"))))
     known = linked.select(
         LINK, *(exact(linked, name).alias(_value(at)) for at, name in enumerate(relational)), drawn["item"].alias(_ITEMS)

@@ -6,7 +6,7 @@ of the processor: other work on the machine is not in them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -99,7 +99,13 @@ class Released:
 def clustered(table: Table, k: int, key: str, block: int | None = None, l: int | None = None) -> Clustered:  # noqa: E741
     """CLUSTER over all records at once, or in blocks of at most `block`; equal tuples united; repaired."""
     started = process_time()
-    smallest = first_clusters(table, k, key, block)
+    found = clustered_as(table, first_clusters(table, k, key, block), k, l)
+    return replace(found, seconds=process_time() - started)
+
+
+def clustered_as(table: Table, smallest: Ints, k: int, l: int | None = None) -> Clustered:  # noqa: E741
+    """The clusters that records name by their smallest member; equal tuples united; repaired."""
+    started = process_time()
     summary, index = summary_of(table, smallest)
     first_ncp = table_ncp(summary, table.relation)
     summary, index = _united(summary, index, equal_tuples(summary, table.relation))

@@ -25,9 +25,9 @@ class Errors(NamedTuple):
     uniform: Mapping[Kind, float]
 
 
-def errors_of(start: Clustered, found: Released, workload: Workload) -> Errors:
-    """ARE of a release. Cost: item sets × queries of a kind."""
-    table = start.table
+def errors_of(start: Clustered, found: Released, workload: Workload, source: Table | None = None) -> Errors:
+    """ARE of a release. source: the table that counts are true of, by default the clustered one. Cost: sets × queries."""
+    table = source or start.table
     by_kind = {kind: [query for query in workload.queries if query.kind == kind] for kind in workload.kinds}
     off = {kind: _off(start, found, table, own) for kind, own in by_kind.items() if own}
     return Errors(*({kind: float(both[which].mean()) for kind, both in off.items()} for which in range(2)))

@@ -33,6 +33,7 @@ from jobs.reproductions.relational_transaction.runs import (
     measured,
     raised,
 )
+from jobs.reproductions.relational_transaction.skewed import skewed_text
 
 BEFORE = (
     "ARE as measured before, with other queries: R, (0, 2), at δ = 0.2, 0.4, 0.65, 0.9: 59, 40, 22, 9; (2, 0) at δ = 0.65: "
@@ -76,6 +77,7 @@ def reproduce(spark: SparkSession, data: Path | None, figures: Path) -> str:
             orders_text(found.table.name, found.orders).replace("### ", "**", 1).replace("\n\n", "**\n\n", 1),
             paths_text(found),
             shown["paths"],
+            *(skewed_text(name, k, ways) for name, (k, ways) in found.skewed.items()),
             claims_text(found),
         ]
     )

@@ -27,8 +27,9 @@ from jobs.benchmarks.relational_transaction.phases import (
     released,
     stopped,
 )
-from jobs.benchmarks.relational_transaction.records import ITEMS, Table
+from jobs.benchmarks.relational_transaction.records import ITEMS, PATIENT_ROWS, Table, patient_table
 from jobs.reproductions.relational_transaction.errors import errors_of
+from jobs.reproductions.relational_transaction.skewed import Compared, compared
 
 NAMES: Mapping[Merge, str] = {"relational": "R", "items": "T", "both": "RT"}  # as the paper calls them
 MERGES = tuple(NAMES)
@@ -36,6 +37,7 @@ BOUNDS: tuple[Bound, ...] = ("relational", "items")
 DELTAS = (0.2, 0.4, 0.65, 0.9)
 KEYS = ("1", "2", "3")
 L = 4
+PATIENT_K = 10
 KS = (10, 25, 50, 100)
 SIZES = (5_000, 10_000, 15_000, 20_000)  # and all records
 QUERIES = 300
@@ -105,6 +107,7 @@ class Found:
     by_size: Mapping[Merge, Mapping[int, float]]
     by_k: Mapping[Merge, Mapping[int, float]]
     orders: Orders
+    skewed: Mapping[str, tuple[int, Compared]]  # by table: k, and the ways to treat rare items
 
 
 def measured(spark: SparkSession, source: Table) -> Found:
@@ -128,7 +131,16 @@ def measured(spark: SparkSession, source: Table) -> Found:
         {merge: path.losses for merge, path in paths.items()},
         *run_times(source),
         orders(source, ORDER_SEEDS),
+        skewed(judge),
     )
+
+
+def skewed(judge: Judge) -> dict[str, tuple[int, Compared]]:
+    """Ways to treat rare items on the table and on synthetic patients."""
+    invented = Judge.of(judge.spark, patient_table(judge.spark, PATIENT_ROWS))
+    return {
+        f"{one.table.name}": (k, compared(one.table, k, one.workload)) for one, k in ((judge, K), (invented, PATIENT_K))
+    }
 
 
 def warm_up(source: Table) -> None:

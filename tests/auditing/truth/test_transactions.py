@@ -19,6 +19,7 @@ from anon_spark.auditing import (
     verify_transactions,
     verify_transactions_covered,
 )
+from anon_spark.auditing.truth.transaction_records import LeaveOut
 from anon_spark.columns import LINK
 from anon_spark.errors import ConfigurationError, GuaranteeViolated
 from anon_spark.model.hierarchy import Hierarchy
@@ -163,6 +164,35 @@ def test_each_lie_is_caught_alone(spark: SparkSession, half: int) -> None:
     with pytest.raises(GuaranteeViolated, match="records") as raised:
         found.require()
     assert "Athens" not in str(raised.value) and "milk" not in str(raised.value)
+
+
+WITHOUT_TEA = replace(  # two records have it
+    HONEST, staged=changed(changed(changed(ROWS, 3, c2=[[A, B]]), 4, c2=[[A, B]]), 5, c2=[])
+)
+
+
+def test_rare_items_may_be_left_out(spark: SparkSession) -> None:
+    """Everywhere, each of fewer than k records, together within the share; 12 occurrences are not sensitive."""
+
+    def both(case: Case, leave_out: LeaveOut | None) -> list[dict[str, int]]:
+        source, linked, staged = case.frames(spark)
+        given: dict[str, Any] = {"relational": {AGE: None, CITY: CITIES}, "transactions": [FOOD, DRUGS], "items": ITEMS}
+        given |= {"sensitive_items": HIV, "sensitive": SECRETS, "unchanged": [WEIGHT]}
+        given |= {} if leave_out is None else {"leave_out": leave_out}
+        truth, _ = verify_transactions(source, staged, linked=linked, **given)
+        covered, _ = verify_transactions_covered(source, staged.drop(LINK), **given)
+        assert truth.passed == (not counted(truth)) and covered.passed == (not counted(covered))
+        return [counted(truth), counted(covered)]
+
+    assert both(WITHOUT_TEA, LeaveOut(3, 2 / 12)) == [{}, {}]
+    assert both(WITHOUT_TEA, LeaveOut(3, 1.9 / 12)) == [{"beyond": 1}, {"beyond": 1}]
+    assert both(WITHOUT_TEA, LeaveOut(2, 1.0)) == [{"uncovered": 2}, {"seldom": 1}]  # two records are enough
+    assert both(WITHOUT_TEA, None) == [{"uncovered": 2}, {"seldom": 1}]
+    in_one = replace(WITHOUT_TEA, staged=changed(WITHOUT_TEA.staged, 4, c2=[[A, B, TEA]]))
+    assert both(in_one, LeaveOut(3, 1.0)) == [{"uncovered": 1}, {"seldom": 1}]  # left out of one row only
+    twice = replace(WITHOUT_TEA, staged=changed(WITHOUT_TEA.staged, 4, c2=[[A, B], [B]]))
+    assert both(twice, LeaveOut(3, 1.0))[0] == {"ambiguous": 1}  # what is left out makes no room for another
+    assert both(HONEST, LeaveOut(3, 1.0)) == [{}, {}]
 
 
 @pytest.mark.long

@@ -21,7 +21,7 @@ from anon_spark.families.relational_transaction.clusters import initial_clusters
 from anon_spark.families.relational_transaction.facts import ClusterMeasures
 from anon_spark.families.relational_transaction.merging import BoundUnreachable
 from anon_spark.families.relational_transaction.recoding import RelationalTransactionRecoding
-from anon_spark.families.relational_transaction.records import read_records
+from anon_spark.families.relational_transaction.records import Budget, Suppressed, read_records
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.families.relational_transaction.summaries import TARGET
 from anon_spark.kernels.randomness import uniform
@@ -180,6 +180,52 @@ def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame
         assert oracle.verify_klm(list(found[0].values()), K, l, M) == set()
 
 
+# --- items that are left out ----------------------------------------------------------------------------------------------
+
+
+def test_a_budget_is_spent_on_the_rarest_items() -> None:
+    supports = {"b": 1, "a": 1, "c": 2, "d": 2, "e": 3, "f": 11}
+    assert Budget(3).spent_on(supports) == Suppressed((), 0, 20)
+    assert Budget(3, 0.05).spent_on(supports) == Suppressed(("a",), 1, 20)
+    assert Budget(3, 0.15).spent_on(supports) == Suppressed(("a", "b"), 2, 20)  # c would be one too many
+    assert Budget(3, 0.2).spent_on(supports) == Suppressed(("a", "b", "c"), 4, 20)
+    assert Budget(3, 1).spent_on(supports) == Suppressed(("a", "b", "c", "d"), 6, 20)  # k records have the others
+    assert Budget(12, 1).spent_on(supports) == Suppressed(("a", "b", "c", "d", "e", "f"), 20, 20)
+    assert Budget(12, 1).spent_on({}) == Suppressed((), 0, 0)
+
+
+@pytest.mark.parametrize("everything", often({False: False, True: True}, {True}))
+def test_rare_items_are_left_out(spark: SparkSession, table: DataFrame, everything: bool) -> None:
+    """The rest is the release of records that never had them; UL of a record that lost one is 1. Sensitive items stay."""
+    plain = F.expr("array()") if everything else F.col("codes")
+    rare = F.expr(f"if(person % 24 = 3, array('rare', concat('of ', person)), if(person = 12, array('{SECRET}'), array()))")
+    given = table.withColumn("codes", F.concat(plain, rare))
+    found = []
+    for partitions in (1,) if everything else (1, 2, 7):
+        with Workspace(spark) as workspace:
+            recoding = anonymizer(delta=0.6, k=4, suppress_items=1.0, m=1).fit(given.repartition(partitions), workspace)
+            found.append(released(recoding))
+            records, measured, suppressed = people_of(recoding), recoding.measured(), recoding.records.suppressed
+            facts = recoding.facts()
+    assert all(one == found[0] for one in found)
+
+    names = {"rare", *(f"of {person}" for person in (3, 27, 51))}
+    assert set(suppressed.items) == names and suppressed.occurrences == facts.suppressed_occurrences == 6
+    assert facts.suppressed_items == 4 and facts.universe == (0 if everything else len(ITEMS))
+    assert not {name for row in found[0].values() for label in row.items for name in label} & names
+    less = [record._replace(items=record.items - names) for record in records]
+    blocks = oracle.relational_blocks(less, schema_of(less), 4, 20)
+    counts = [iter(uniform("key", "cluster", at, np.arange(len(one), 3, -4)).tolist()) for at, one in enumerate(blocks)]
+    draws: list[oracle.Draw] = [lambda bound, drawn=drawn: next(drawn) for drawn in counts]  # type: ignore[misc]
+    initial = oracle.initial_clusters(blocks, schema_of(less), 4, draws, None)
+    result = oracle.rum_bound(initial, schema_of(less), 0.6, oracle.by_sets(4, 1, "rarest"), "relational")
+    assert found[0] == result.published
+    lost = {record.rid for record in records if record.items & names}
+    charged = [1.0 if rid in lost else float(oracle.ul_of_table([row.items])) for rid, row in found[0].items()]
+    assert len(lost) == 3 and measured.ul == pytest.approx(sum(charged) / len(charged))
+    assert any("4 items that fewer than k = 4 records have are not published: 6 of " in line for line in recoding.warnings)
+
+
 # --- many clusters --------------------------------------------------------------------------------------------------------
 
 
@@ -246,7 +292,7 @@ def test_large_tables_are_cut_into_chunks(spark: SparkSession, table: DataFrame,
     monkeypatch.setattr(chunks, "CHUNK_RECORDS", 25)
     found = []
     with Workspace(spark) as workspace:
-        records = read_records(table, anonymizer().roles, "value", "error", key_frame(spark, "key"), workspace)
+        records = read_records(table, anonymizer().roles, "value", "error", Budget(K), key_frame(spark, "key"), workspace)
         for partitions in (1, 4):
             spread = replace(records, frame=records.frame.repartition(partitions))
             clustered = initial_clusters(spread, Settings(k=K, block=20), "key", workspace).collect()
@@ -353,6 +399,9 @@ def test_rows_that_policies_drop_are_counted(spark: SparkSession, table: DataFra
         ({"allow_unprotected_sensitive": False}, "published unprotected. Give l"),
         ({"sensitive_items": {}, "l": 2}, "l needs sensitive_items"),
         ({"item_method": "apriori"}, "needs a hierarchy of the items"),
+        ({"suppress_items": 1.1}, "suppress_items: should be at most 1"),
+        ({"suppress_items": 0.1, "item_method": "apriori", "item_hierarchy": Hierarchy.from_levels(TREE)}, "for sets of items"),
+        ({"suppress_items": 0.1, "bound": "items"}, "not for bound items"),
         ({"keep": ["codes"]}, "A column has one role"),
         ({"keep": ["codes_sensitive"]}, "Columns of the release have these names: codes_sensitive"),
         ({"weights": {"born": 1.0}}, "weights: give every quasi-identifier a weight"),

@@ -78,7 +78,7 @@ def test_the_example_reads_the_sample_that_the_demonstration_makes() -> None:
     assert columns.sensitive_names == set(samples.SENSITIVE_DIAGNOSES)
     domains = {name: spec.domain for name, spec in columns.quasi_identifiers.items() if spec.domain}
     assert domains.items() <= samples.DOMAINS.items() and len(domains) == 1
-    written = load_job(CONF / "relational_transaction.yaml", [f"{OWN}="])  # what it writes out are the defaults
+    written = load_job(CONF / "relational_transaction.yaml", [f"{OWN}={{delta: 0.25}}"])  # the rest are the defaults
     assert config_hash(job) == config_hash(written)
 
 
@@ -215,6 +215,11 @@ def test_a_table_is_not_published_again_because_of_a_word(options: dict[str, Any
     assert old == new and not {"rum", "tum", "btd", "occ"} & set(map(str, dict(old.relational_transaction).values()))
 
 
+def test_a_share_of_items_to_leave_out_is_another_job() -> None:
+    default, none, some = (parsed({OWN: options}) for options in ({}, {"suppress_items": 0}, {"suppress_items": 0.01}))
+    assert config_hash(default) == config_hash(none) != config_hash(some)
+
+
 def test_a_parsed_job_has_plain_words_only() -> None:
     for key, words in PLAIN.items():
         for paper, plain in words.items():
@@ -344,10 +349,15 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({ITEMS: {"method": "local", "block": 9}}, f"{ITEMS}.block: is 9, below privacy.k, which is 10; choose at least that"),
     ({OWN: {"cost": "utility_loss", "items": {"levels": "a"}}},
      f"{OWN}.cost: goes with sets of items only, a hierarchy has its own cost; remove it"),
+    ({f"{OWN}.suppress_items": 1.5}, f"{OWN}.suppress_items: should be at most 1"),
+    ({OWN: {"suppress_items": 0.01, "items": {"levels": "a"}}},
+     f"{OWN}.suppress_items: goes with sets of items only, a hierarchy has a place for a rare item; remove it"),
+    ({OWN: {"suppress_items": 0.01, "bound": "items"}},
+     f"{OWN}.suppress_items: goes with bound: relational only, merging cannot lower the loss of an item left out"),
     ({ITEMS: {"mask": {}}},
      f"{ITEMS}.mask: unknown key. Known here: format, levels, edges, sep, header, method, block."),
     ({f"{OWN}.seed": 1}, f"{OWN}.seed: unknown key. Known here: method, bound, delta, merge, distance, exhaustive_seeds, "
-     "items, cost, block, allow_unprotected_sensitive."),
+     "items, cost, suppress_items, block, allow_unprotected_sensitive."),
     # places
     ({ITEMS: {"levels": "out/h.csv"}, "output.table": "./out"},
      f"output.table: contains {ITEMS}.levels; choose a place apart from it"),

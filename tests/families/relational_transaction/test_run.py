@@ -135,6 +135,37 @@ def test_a_release_is_audited_later_and_drawn_once(town: Town, capsys: pytest.Ca
 
 
 @pytest.mark.long
+def test_a_run_leaves_rare_items_out(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audited like the rest: more than the job allows is refused, now and later."""
+    place = town.copied(tmp_path / "town")
+    purchases = shoppers()
+    goods: list[Any] = purchases["goods"].to_pylist()
+    rare = [[*items, f"r{at}-wares"] if at % 40 == 3 else items for at, items in enumerate(goods)]
+    place.write(purchases.set_column(purchases.schema.get_field_index("goods"), "goods", pa.array(rare)))
+    given = RT | {"relational_transaction": {"delta": 0.6, "suppress_items": 0.02}, "output__table": "./fewer"}
+    report = place.run(**given)
+    assert report.status == "published" and [check.name for check in report.checks] == CHECKS
+    facts = report.facts
+    assert isinstance(facts, RelationalTransactionFacts)
+    assert (facts.suppressed_items, facts.suppressed_occurrences) == (3, 3) and facts.universe == len(WARES)
+    assert facts.risk.knowledge_attack["2 items"].found == ROWS
+    assert any("3 items that fewer than k = 4 records have are not published" in line for line in report.warnings)
+    assert main(["audit", place.job_file(**given)]) == 0
+    assert main(["audit", place.job_file(**given | {"relational_transaction": {"delta": 0.6}})]) != 0
+
+    honest = RelationalTransactionRecoding.staged
+
+    def greedy(self: RelationalTransactionRecoding, df: DataFrame, key: DataFrame) -> DataFrame:
+        """An item that many have is gone as well."""
+        return honest(self, df, key).withColumn("goods", F.expr(f"filter(goods, u -> not array_contains(u, '{WARES[0]}'))"))
+
+    monkeypatch.setattr(RelationalTransactionRecoding, "staged", greedy)
+    with pytest.raises(GuaranteeViolated) as caught:
+        place.run(**given | {"output__table": "./greedy"})
+    assert "truthfulness" in caught.value.facts["checks"]
+
+
+@pytest.mark.long
 def test_two_columns_in_a_hierarchy(
     town: Town, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,9 @@ FACTS = RelationalTransactionFacts(
     records=6_000,
     universe=120,
     sensitive_items=3,
+    suppressed_items=0,
+    suppressed_occurrences=0,
+    occurrences=20_000,
     statistics=ClusterStatistics(
         seconds=12.5, seconds_reading=1.25, groups=1, initial_ncp=0.21, initial_clusters=1_400, clusters=90
     ),
@@ -112,7 +115,7 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert "dashed" not in pictures(sections)["Loss of both parts"].alt
     assert len(table(sections, "What was lost").rows) == 7  # nothing is generalized: there is no power of 2
     assert list(by_name(table(sections, "Clusters and merging"))) == [
-        "Records", "Different items", "Sensitive items", "Method", "Items become", "Time of reading",
+        "Records", "Different items that are published", "Sensitive items", "Method", "Items become", "Time of reading",
         "Time of clusters, merging and items",
     ]  # fmt: skip
     assert "published without protection" in table(sections, "What an attacker gains", "Knowledge attack").note
@@ -121,6 +124,13 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert table(relational_transaction_sections(without), "What an attacker gains", "Knowledge attack").note == (
         "A sample of 500 records."
     )
+
+
+def test_items_that_are_left_out_are_counted() -> None:
+    fewer = replace(FACTS, suppressed_items=7, suppressed_occurrences=100)
+    lost = by_name(table(relational_transaction_sections(fewer), "What was lost"))
+    assert (lost["rare items that are not published"], lost["their share of all occurrences"]) == (7, 0.005)
+    assert fewer.summary()[0] == "7 rare items are not published: 100 of 20,000 occurrences."
 
 
 def test_the_promise_is_told_with_its_knowledge() -> None:
@@ -150,7 +160,8 @@ def test_the_run_log_keeps_its_keys() -> None:
 
     assert list(content) == [
         "required_k", "m", "l", "bound", "delta", "merge", "distance", "method", "items", "records", "universe",
-        "sensitive_items", "statistics", "measures", "class_sizes", "highest_share", "relative_error", "risk",
+        "sensitive_items", "suppressed_items", "suppressed_occurrences", "occurrences", "statistics", "measures", "class_sizes",
+        "highest_share", "relative_error", "risk",
     ]  # fmt: skip
     assert set(content["statistics"]) == {
         "initial_clusters", "initial_ncp", "initial_ul", "least_ul", "groups", "clusters", "seconds", "seconds_reading",

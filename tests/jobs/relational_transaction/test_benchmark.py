@@ -20,13 +20,13 @@ from anon_spark.families.relational_transaction.kernels.bit_distance import dist
 from anon_spark.families.relational_transaction.kernels.item_merging import merged_items
 from anon_spark.families.relational_transaction.merging import BoundUnreachable, Merges
 from anon_spark.families.relational_transaction.settings import Merge, Settings
-from anon_spark.metrics.relative_error import Query, Workload, relative_error
+from anon_spark.metrics.relative_error import Kind, Query, Workload, relative_error
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 from jobs import benchmark, reproduce
 from jobs.benchmarks.relational_transaction import main as family
 from jobs.benchmarks.relational_transaction import orders, phases, plain, records
-from jobs.reproductions.relational_transaction import claims, errors, runs
+from jobs.reproductions.relational_transaction import claims, errors, runs, skewed
 from jobs.reproductions.relational_transaction import main as reproduction
 
 pytestmark = pytest.mark.long  # tools of benchmarks and methods of papers: nothing that a release depends on
@@ -236,13 +236,15 @@ def whole(rows: int, seconds: float, ncp: float) -> dict[str, Any]:
         "clusters": 7,
         "smallest": 25,
         "largest": rows // 3,
+        "kept_items": 0.3,
     }
     return dict(json.loads(json.dumps({"rows": rows, "merges": {"relational": one, "items": one}, "total": 2 * seconds})))
 
 
 def test_growth_and_what_is_spent_are_judged() -> None:
     good = family.whole_text([whole(1_000, 10, 0.60), whole(10_000, 100, 0.64)])
-    assert "| 1,000 | relational | 40 | 2 | 7 | 333 | 0.6000 | 92.3% | 0.2500 | 10.0 | 5.0 | 0.0 | 1.5 | 0.0 | 0.0 |" in good
+    row = "| 1,000 | relational | 40 | 2 | 7 | 333 | 0.6000 | 92.3% | 0.2500 | 30.0% | 10.0 | 5.0 | 0.0 | 1.5 | 0.0 | 0.0 |"
+    assert row in good
     assert "**10.0×** as long (exponent 1.00; limit 1.2, kept)" in good
     assert "at least 92.3% is spent (limit 80%, kept; aim 90%, reached)" in good
     assert good.count("Merge ") == 2
@@ -320,7 +322,37 @@ def as_the_paper_says() -> runs.Found:
         by_size={merge: {1000: of, 10_000: of * (9 if merge == "items" else 12)} for merge, of in spent.items()},
         by_k={merge: {10: of, 25: of / 2} for merge, of in spent.items()},
         orders=planted_orders(20, 0.0),
+        skewed={"a table": (5, planted_ways())},
     )
+
+
+def planted_ways(ul: float = 0.5) -> skewed.Compared:
+    """Every way lowers UL by half."""
+    errors: dict[Kind, float] = dict.fromkeys(skewed.KINDS, 1.0)
+    losses = {skewed.PAPER: ul * 2, skewed.LEFT_OUT: ul, skewed.RAREST: ul, skewed.BOTH: ul / 2, skewed.MOVED: ul / 2}
+    return {(0.4, way): skewed.Way(0.4, loss, errors, errors, 0.2, 0.0) for way, loss in losses.items()}
+
+
+@pytest.mark.long
+def test_ways_to_treat_rare_items() -> None:
+    """Items of fewer than k records are gone, who lost one counts 1; moves lower NCP and keep k."""
+    table = invented()
+    fewer, lost = skewed.without_rare(table, 30)
+    supports = np.bincount(table.baskets.codes, minlength=len(table.universe))
+    assert 0 < (supports < 30).sum() < supports.size and 0 < lost.sum() < table.records
+    assert set(np.unique(fewer.baskets.codes)) == set(np.flatnonzero(supports >= 30))
+    start = phases.clustered(table, 5, "key")
+    found = phases.released(start, Settings(k=5, delta=0.6))
+    cluster = found.target[start.cluster]
+    after = skewed.moved(table, cluster, 5)
+    sizes = np.unique(after, return_counts=True)[1]
+    assert sizes.min() >= 5 and sizes.sum() == table.records
+    assert phases.clustered_as(table, after, 5).ncp < found.ncp
+    queries = [Query((0, 2), (), tuple(sorted(own)[:2])) for own in sets_in(table) if len(own) > 1]
+    queries += [Query((1, 1), ((0, float(table.values[0, 0])),), tuple(sorted(sets_in(table)[0]))[:1])]
+    ways = skewed.compared(table, 5, Workload(skewed.KINDS, tuple(queries)), [0.6])
+    assert set(ways) == {(0.6, way) for way in skewed.WAYS} and all(one.ncp <= 0.6 for one in ways.values())
+    assert "| 0.6 | (b) rarest first |" in skewed.skewed_text("invented", 5, ways)
 
 
 def verdicts(found: runs.Found) -> list[str]:
