@@ -13,17 +13,23 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.families.set_valued.anonymizer import SetValuedAnonymizer
-from anon_spark.families.set_valued.block import Order
 from anon_spark.primitives.rounds import Workspace
 from jobs.benchmarks.census_runs import timed
 from jobs.benchmarks.set_valued.records import REPLACED, ItemSets, copied
 from jobs.markdown import table
 
 TIMES = (1, 2, 4, 8, 16)
-ORDERS: tuple[Order, ...] = ("gray_tsp", "window")
+RING_TSP, RING, CUT, SWAPPED = "ring, gray_tsp", "ring, window", "groups without swaps", "groups"
+WAYS: Mapping[str, Mapping[str, Any]] = {  # the ring as in the paper; groups of the window order; what a job does by default
+    RING_TSP: {"order": "gray_tsp", "graph": "ring"},
+    RING: {"order": "window", "graph": "ring"},
+    CUT: {"order": "window", "graph": "groups", "effort": "none"},
+    SWAPPED: {"order": "window", "graph": "groups"},
+}
 K = 16
 MOST_EXPONENT = 1.15
 MOST_SORTS = 10
+MOST_SWAPS = 1.5  # times the fit without them
 BEYOND = 2**30  # after every item
 NUMBER = r"(\d+)$"
 
@@ -32,7 +38,7 @@ NUMBER = r"(\d+)$"
 class Fitted:
     """Seconds of one fit and its steps, and what came out."""
 
-    order: Order
+    way: str
     rows: int
     seconds: float
     in_blocks: float  # of these, orders, graphs and draws of the blocks
@@ -44,12 +50,12 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Grown:
-    """One size: a plain sort, and the fit with each order."""
+    """One size: a plain sort, and the fit in each way."""
 
     times: int
     rows: int
     plain_sort: float
-    fits: Mapping[Order, Fitted]
+    fits: Mapping[str, Fitted]
 
 
 def gray_key(items: Column) -> Column:
@@ -70,14 +76,14 @@ def plain_sort(df: DataFrame, items: str) -> float:
     return seconds
 
 
-def fitted(df: DataFrame, order: Order, k: int = K) -> Fitted:
+def fitted(df: DataFrame, way: str, k: int = K) -> Fitted:
     """One fit with draws that are the same every time."""
     with Workspace(df.sparkSession) as workspace:
-        anonymizer = SetValuedAnonymizer(items="items", k=k, order=order, graph="ring", key="benchmark")
+        anonymizer = SetValuedAnonymizer(items="items", k=k, key="benchmark", **WAYS[way])
         seconds, recoding = timed(lambda: anonymizer.fit(df, workspace))
         measures = recoding.measured().measures
         return Fitted(
-            order,
+            way,
             recoding.records.rows,
             seconds,
             recoding.statistics.seconds,
@@ -98,7 +104,7 @@ def grown(spark: SparkSession, source: ItemSets, times: Sequence[int] = TIMES, k
             df = spark.read.parquet(path)
             rows = df.count()
             found.append(
-                Grown(number, rows, plain_sort(df, "items"), {order: fitted(df, order, k) for order in ORDERS})
+                Grown(number, rows, plain_sort(df, "items"), {way: fitted(df, way, k) for way in WAYS})
             )
     return found[1:]
 
@@ -110,25 +116,25 @@ def exponent(first: tuple[float, float], last: tuple[float, float]) -> float:
 
 def growth_text(name: str, found: Sequence[Grown], k: int = K) -> str:
     head = ["copies", "records", "blocks", "plain sort"]
-    head += [f"{order}: {what}" for order in ORDERS for what in ("fit", "in blocks", "fit / plain sort", "ER")]
+    head += [f"{way}: {what}" for way in WAYS for what in ("fit", "in blocks", "fit / plain sort", "ER")]
     head += ["walk steps per edge"]
     rows = [
         [
             f"{size.times}×",
             f"{size.rows:,}",
-            str(size.fits[ORDERS[0]].blocks),
+            str(size.fits[RING].blocks),
             f"{size.plain_sort:.2f}",
             *(
                 cell
-                for order in ORDERS
+                for fit in size.fits.values()
                 for cell in (
-                    f"{size.fits[order].seconds:.2f}",
-                    f"{size.fits[order].in_blocks:.2f}",
-                    f"{size.fits[order].seconds / size.plain_sort:.1f}×",
-                    f"{size.fits[order].error_rate:.4f}",
+                    f"{fit.seconds:.2f}",
+                    f"{fit.in_blocks:.2f}",
+                    f"{fit.seconds / size.plain_sort:.1f}×",
+                    f"{fit.error_rate:.4f}",
                 )
             ),
-            f"{size.fits[ORDERS[0]].steps / size.fits[ORDERS[0]].edges:.1f}",
+            f"{size.fits[RING].steps / size.fits[RING].edges:.1f}",
         ]
         for size in found
     ]
@@ -139,36 +145,43 @@ def growth_text(name: str, found: Sequence[Grown], k: int = K) -> str:
         table(head, rows),
     ]
     if len(found) > 1:
-        parts.append(" ".join(exponents(found, order) for order in ORDERS))
+        parts.append(" ".join(exponents(found, way) for way in WAYS))
         last = found[-1]
-        price = last.fits["window"].seconds / last.fits["gray_tsp"].seconds
-        saved = 1 - last.fits["window"].error_rate / last.fits["gray_tsp"].error_rate
-        parts.append(
-            f"The price of the window order at {last.times}×: **{price:.1f}×** the time of gray_tsp, for an ER that is "
-            f"{saved:.1%} lower."
-        )
+        fits = {way: (fit.seconds, fit.error_rate) for way, fit in last.fits.items()}
+        parts.append(f"At {last.times}×: {prices_text(fits)}")
     return "\n\n".join(parts)
 
 
-def exponents(found: Sequence[Grown], order: Order) -> str:
-    """A sentence on the growth with one order, with a verdict that is computed."""
-    points = [(float(size.rows), size.fits[order].seconds) for size in found]
+def prices_text(fits: Mapping[str, tuple[float, float]]) -> str:
+    """What each way costs and saves beside the one before it. fits: seconds and ER by way."""
+    told = []
+    for less, more, most in ((RING_TSP, RING, None), (CUT, SWAPPED, MOST_SWAPS)):
+        price, saved = fits[more][0] / fits[less][0], 1 - fits[more][1] / fits[less][1]
+        limit = "" if most is None else f" (limit {most}×, {'kept' if price <= most else '**not kept**'})"
+        told.append(f"{more} takes **{price:.1f}×** as long as {less}{limit}, for an ER that is {saved:.1%} lower.")
+    beside, saved = fits[SWAPPED][0] / fits[RING][0], 1 - fits[SWAPPED][1] / fits[RING][1]
+    return " ".join(told) + f" Beside {RING}: {beside:.1f}× as long, ER {saved:.1%} lower."
+
+
+def exponents(found: Sequence[Grown], way: str) -> str:
+    """A sentence on the growth in one way, with a verdict that is computed."""
+    points = [(float(size.rows), size.fits[way].seconds) for size in found]
     whole, late = exponent(points[0], points[-1]), exponent(points[-2], points[-1])
-    work = exponent(*((float(size.rows), size.fits[order].in_blocks) for size in (found[0], found[-1])))
+    work = exponent(*((float(size.rows), size.fits[way].in_blocks) for size in (found[0], found[-1])))
     verdict = "kept" if whole <= MOST_EXPONENT else "**not kept**"
     return (
-        f"Order {order}: exponent **{whole:.2f}** from {found[0].times}× to {found[-1].times}× (limit {MOST_EXPONENT}, "
-        f"{verdict}); what every fit costs, however small, is in it: {late:.2f} from {found[-2].times}× on. The work in "
-        f"blocks alone: {work:.2f}; one block keeps one core busy, several keep all."
+        f"{way[0].upper()}{way[1:]}: exponent **{whole:.2f}** from {found[0].times}× to {found[-1].times}× (limit "
+        f"{MOST_EXPONENT}, {verdict}); what every fit costs, however small, is in it: {late:.2f} from {found[-2].times}× on. "
+        f"The work in blocks alone: {work:.2f}; one block keeps one core busy, several keep all."
     )
 
 
-def against_sort(run: Mapping[str, Any], plain: float, order: Order) -> list[str]:
+def against_sort(run: Mapping[str, Any], plain: float, way: str) -> list[str]:
     """Cells of a whole run's fit beside the plain sort and beside the family's own sorting."""
     fit, own = run["timings"]["fit"], run["statistics"]["seconds_sort"]
 
     def ratio(sorting: float) -> str:
-        kept = "" if order != "gray_tsp" else ", kept" if fit <= MOST_SORTS * sorting else ", **not kept**"
+        kept = "" if way != RING_TSP else ", kept" if fit <= MOST_SORTS * sorting else ", **not kept**"
         return f"{fit / sorting:.1f}×{kept}"
 
     return [f"{fit:.1f}", f"{plain:.1f}", ratio(plain), f"{own:.1f}", ratio(own)]

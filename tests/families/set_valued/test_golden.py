@@ -142,6 +142,16 @@ def test_as_many_records_as_k_and_fewer() -> None:
             refuse_labels(few(6), settings)
 
 
+@pytest.mark.parametrize(("k", "sizes"), [(6, [6]), (5, [6]), (4, [6]), (2, [2, 2, 2])])
+def test_groups_of_as_many_records_as_k_and_where_k_does_not_divide(k: int, sizes: list[int]) -> None:
+    """A remainder joins groups: none is below k, and every record of a group may be every row of it."""
+    found = arranged(IN_GRAY_ORDER, Settings(k=k))
+    part = found.graph.part
+    assert sorted(np.bincount(part).tolist()) == sizes
+    drawn = draw(found.graph, Settings(k=k), "key", 0)
+    assert sorted(drawn.slots.tolist()) == [*range(6)] and part[drawn.slots].tolist() == part.tolist()
+
+
 def few(rows: int) -> Records:
     """A table that is refused before a row is looked at."""
     return Records(None, [], rows, 0, 0, 0)  # type: ignore[arg-type]

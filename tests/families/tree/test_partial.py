@@ -147,6 +147,26 @@ def test_children_are_hidden_for_the_rest_before_rare_sets_are_looked_at() -> No
     assert tuple(forest.named(kid.cut)) == expected == ("cs", "finding", "visit")
 
 
+EDGES: dict[str, tuple[list[str], int, tuple[str, ...]]] = {  # records, k, and the best cut
+    "every value is rare": (["a", "b", "c", "d", "e"], 2, ("other", "usual")),
+    "one value everywhere": (["a"] * 5, 5, ("a", "usual", "visit")),  # what nobody has has its label, too
+    "one value everywhere, others rare": (["a, c", "a, c", "a, d", "a, e"], 4, ("a", "other", "usual")),
+    "k records": (["a, c", "b, d", "a, e"], 3, ("other", "usual")),
+    "k records, all alike": (["a, c"] * 3, 3, ("a", "c", "other", "usual")),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name: str) -> None:
+    told, k, best = EDGES[name]
+    types = {"visit": {"usual": ["a", "b"], "other": ["c", "d", "e"]}}
+    records, forest, dgh = [oracle.tree(text) for text in told], forest_of(types), oracle.Dgh(types)
+    seen = search(forest, records, k=k, m=2, n=0, search="beam", width=4, cost="ncp", cuts="partial")
+    expected = partial_oracle.beam(partial_oracle.PartialTask(dgh, records, k, 2, 0, cost="ncp"), 4)
+    assert seen.best is not None and expected.best is not None
+    assert named(forest, seen.best)[0] == best == expected.best.cut
+
+
 def test_node_types_that_are_too_rare_are_named() -> None:
     types = {"visit": {"usual": ["a", "b"]}, "finding": {"found": ["c", "d"]}}
     records = [oracle.tree(text) for text in ("a", "b", "a→c", "b")]
