@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from anon_spark.columns import BASE, BLOCK, SLOT, UNCERTAIN
+from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, PART, SLOT, UNCERTAIN
 from anon_spark.families.set_valued.block import Settings, draw
 from anon_spark.kernels.classes import Codes
 from anon_spark.risk.item_sets.reconstruction import Reconstruction, reconstruction
@@ -86,7 +86,9 @@ def rows_of(spark: SparkSession, part: Part) -> Any:
     fields, codes, count = part.arranged.fields, part.arranged.sets.codes, part.block.records
     columns: dict[str, Any] = {
         BLOCK: pa.array(np.zeros(count, dtype=np.int64)),
+        PART: pa.array(part.arranged.graph.part.astype(np.int32)),
         SLOT: pa.array(np.arange(count, dtype=np.int32)),
+        MAX_ERRORS: pa.array(fields.errors.astype(np.int32)),
         BASE: item_lists(fields.base, codes),
         UNCERTAIN: item_lists(fields.uncertain, codes),
     }

@@ -24,6 +24,7 @@ from jobs.benchmarks.set_valued import attacks, outcomes, records, walks
 from jobs.benchmarks.set_valued import growth as set_valued_growth
 from jobs.benchmarks.set_valued import main as set_valued
 from jobs.reproductions.set_valued import claims, example
+from jobs.reproductions.set_valued import main as reproduction
 from tests.oracle import nonreciprocal_oracle as oracle
 
 pytestmark = pytest.mark.compiles
@@ -256,6 +257,16 @@ def test_steps_grow_with_the_number_of_blocks() -> None:
     assert one[40] == blocks[40] >= 120
     assert blocks[160] != one[160]
     assert walks.exponent({10: 3.0, 40: 48.0}) == pytest.approx(2)
+
+
+@pytest.mark.long
+def test_attacks_on_every_graph(spark: SparkSession) -> None:
+    found = outcomes.compare(invented(60), (2, 4), (2,), None)
+    by_way = {way: of[4] for way, of in reproduction.attacks_on(spark, found).items()}
+    assert {way: one.items.graph for way, one in by_way.items()} == {
+        outcomes.OURS: "ring", outcomes.GROUPS: "groups", outcomes.SWAPS: "groups",
+    }  # fmt: skip
+    assert all(one.promise == 0.25 and one.items.records == 60 and not one.refused for one in by_way.values())
 
 
 # --- verdicts ------------------------------------------------------------------------------------------------------------
