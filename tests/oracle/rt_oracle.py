@@ -698,6 +698,49 @@ def rmerge_in_blocks(
     return rmerge(inside, schema, delta, merge, distance)
 
 
+def move_initial(parts: list[list[Cluster]], schema: Schema) -> bool:
+    """R-15: initial clusters, by id, go where Σ records · NCP falls most, until none does. parts: changed, by id of the first."""
+
+    def cost(part: Sequence[Cluster]) -> int:
+        return sum(map(len, part)) * ticks(schema.ncp(schema.join([one.box for one in part]))) if part else 0
+
+    once = False
+    for _ in range(20):
+        again = False
+        for one in sorted((one for part in parts for one in part), key=lambda cluster: cluster.id):
+            home = next(part for part in parts if one in part)
+            rest = [other for other in home if other is not one]
+            if not rest:
+                continue
+            paid = [(cost([*part, one]) - cost(part), at) for at, part in enumerate(parts) if part is not home]
+            if not paid:
+                continue
+            least, at = min(paid)
+            records = sum(map(len, home)) + sum(map(len, parts[at])) + len(one)
+            if cost(home) - cost(rest) - least > 2 * records:
+                home.remove(one)
+                parts[at].append(one)
+                once = again = True
+        if not again:
+            break
+    return once
+
+
+def refined(
+    initial: Sequence[Cluster], found: Sequence[Cluster], schema: Schema, delta: float, exhaustive_seeds: bool = False
+) -> list[Cluster]:
+    """R-15: moves and further merging in turns, six times at most."""
+    current = list(found)
+    for _ in range(6):
+        current.sort(key=lambda cluster: cluster.id)
+        parts = [[one for one in initial if set(one.records) <= set(cluster.records)] for cluster in current]
+        if not move_initial(parts, schema):
+            break
+        moved = [make_cluster([record for one in part for record in one.records], schema) for part in parts]
+        current = rmerge(moved, schema, delta, exhaustive_seeds=exhaustive_seeds)
+    return current
+
+
 # --- §4: frameworks and baselines ---------------------------------------------------------------------------------------------
 
 
@@ -734,12 +777,15 @@ def rum_bound(
     merge: str = "relational",
     distance: Distance = btd_of_cluster,
     exhaustive_seeds: bool = False,
+    moves: bool = False,
 ) -> Result:
     """From the initial clusters (CLUSTER and REPAIR)."""
     before = ncp_of_table(initial, schema)
     if float_ncp_of_table(initial, schema) > delta:
         return Result(list(initial), None, before, before, "initial NCP")
     found = rmerge(initial, schema, delta, merge, distance, exhaustive_seeds)
+    if moves:
+        found = refined(initial, found, schema, delta, exhaustive_seeds)
     return Result(found, publish(found, transform), before, before)
 
 

@@ -42,6 +42,7 @@ from anon_spark.families.relational_transaction.settings import (
     ItemMethod,
     Merge,
     Method,
+    Refine,
     Settings,
 )
 from anon_spark.families.relational_transaction.summaries import TARGET, item_sets, summarized
@@ -87,6 +88,7 @@ class RelationalTransactionAnonymizer:
     item_hierarchy: Hierarchy | None = None
     item_block: int | None = None
     cost: Cost = default(RelationalTransactionSpec, "cost")
+    refine: Refine = default(RelationalTransactionSpec, "refine")
     exhaustive_seeds: bool = default(RelationalTransactionSpec, "exhaustive_seeds")
     suppress_items: float = default(RelationalTransactionSpec, "suppress_items")
     block: int = default(RelationalTransactionSpec, "block")
@@ -214,6 +216,7 @@ class RelationalTransactionAnonymizer:
             method=self.method,
             item_method=self.item_method,
             cost=self.cost,
+            refine=self.refine,
             exhaustive_seeds=self.exhaustive_seeds,
             block=self.block,
             gray_block=self.item_block,

@@ -91,9 +91,10 @@ class RelationalTransactionRisk:
 class RelationalTransactionFit(Facts):
     """The settings, the table that was read, and how the fit went.
 
-    bound, delta, merge, distance: None if the method does not use them; items: how they are generalized; universe,
-    sensitive_items: how many different ones are published; suppressed_items: how many are left out because fewer than k
-    records have them, and suppressed_occurrences in how many records, of all occurrences of items that are not sensitive.
+    bound, delta, merge, distance: None if the method does not use them; moves: whether first clusters moved between merged
+    ones; items: how they are generalized; universe, sensitive_items: how many different ones are published;
+    suppressed_items: how many are left out because fewer than k records have them, and suppressed_occurrences in how many
+    records, of all occurrences of items that are not sensitive.
     """
 
     required_k: int
@@ -103,6 +104,7 @@ class RelationalTransactionFit(Facts):
     delta: float | None
     merge: Merge | None
     distance: Distance | None
+    moves: bool
     method: Method
     items: ItemMethod
     records: int

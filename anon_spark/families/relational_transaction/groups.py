@@ -26,11 +26,13 @@ from anon_spark.families.relational_transaction.kernels.relation import Floats
 from anon_spark.families.relational_transaction.merging import (
     NEAR,
     BoundUnreachable,
+    Summary,
     block_deltas,
     rmerge,
     tmerge,
 )
 from anon_spark.families.relational_transaction.records import Attributes, Records
+from anon_spark.families.relational_transaction.refinement import refined
 from anon_spark.families.relational_transaction.repair import repaired
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.families.relational_transaction.summaries import (
@@ -142,7 +144,7 @@ def rum_merged(
     catalogue: Catalogue,
     workspace: Workspace,
 ) -> tuple[DataFrame, Merging]:
-    """RMERGE in groups: the merged clusters, and NCP before merging.
+    """RMERGE in groups, refined by moves: the merged clusters, and NCP before merging.
 
     Guarantee: NCP ≤ δ exactly: the groups' shares add up to δ. Cost: one shuffle of clusters and item sets, then a loop on
     the driver over at most MOST_CLUSTERS (MOST_SUMMARIES) clusters.
@@ -181,9 +183,17 @@ def _rmerge_task(
             settings.exhaustive_seeds,
             CLUSTER_RECORDS,
         )
-        return with_targets(table, summary.ids[merges.target][index])
+        target = _refined(summary, attributes, settings, delta[table.column(GROUP)[0].as_py()], merges.target)
+        return with_targets(table, summary.ids[target][index])
 
     return work
+
+
+def _refined(summary: Summary, attributes: Attributes, settings: Settings, delta: float, target: Ints) -> Ints:
+    """The targets of a merging, refined if the settings say so."""
+    if not settings.moves:
+        return target
+    return refined(summary, attributes.relation, delta, target, settings.exhaustive_seeds, CLUSTER_RECORDS)
 
 
 def _second_pass(
@@ -207,7 +217,8 @@ def _second_pass(
         summary, records.attributes.relation, settings.delta, settings.merge, distances,
         exhaustive_seeds=settings.exhaustive_seeds, most_records=CLUSTER_RECORDS,
     )  # fmt: skip
-    table = pa.table({TARGET: pa.array(summary.ids), "into": pa.array(summary.ids[merges.target])})
+    target = _refined(summary, records.attributes, settings, settings.delta, merges.target)
+    table = pa.table({TARGET: pa.array(summary.ids), "into": pa.array(summary.ids[target])})
     joined = merged.join(F.broadcast(small_frame(merged.sparkSession, table)), TARGET)
     return workspace.store(joined.withColumn(TARGET, F.col("into")).select(*merged.columns), "merged-again")
 

@@ -37,6 +37,7 @@ from anon_spark.families.relational_transaction.settings import (
     ItemMethod,
     Merge,
     Method,
+    Refine,
 )
 
 COMBINED = "transactions"
@@ -264,6 +265,9 @@ class RelationalTransactionSpec(Spec):
         description="Which cluster joins: the nearest by relational values, by items, or by both ranks together.")
     distance: Annotated[Distance, Words({"btd": "bits", "ul": "utility_loss"})] = Field(
         default="bits", description="With merge items or both, how items are compared: the loss itself is far slower.")
+    refine: Refine = Field(
+        default="moves",
+        description="moves: first clusters move between merged ones, with bound and merge relational; none: as in the paper.")
     exhaustive_seeds: bool = Field(
         default=False, description="Where a cluster can join no other, try the next; with bound relational only.")
     items: ItemsSpec = Field(
@@ -311,11 +315,12 @@ class RelationalTransactionJob(JobSpec):
         return bool(self.columns.sensitive_items) and self.privacy.l is None
 
     def content(self) -> dict[str, Any]:
-        """As in `JobSpec`, with the default bound written out, and without a share of 0 to leave out: older jobs have none."""
+        """As in `JobSpec`, with the default bound, and without what is as if there were no such option: older jobs have none."""
         content = super().content()
         own = content[OWN] | ({} if self.delta is None else {"delta": self.delta})
-        if not self.relational_transaction.suppress_items:
-            del own["suppress_items"]
+        for key, before in (("suppress_items", 0.0), ("refine", "none")):
+            if own[key] == before:
+                del own[key]
         return {**content, OWN: own if self.delta is None else dict(sorted(own.items()))}
 
     @classmethod

@@ -116,6 +116,7 @@ class RelationalTransactionRecoding(Recoding):
             delta=settings.delta if bounded else None,
             merge=settings.merge if bounded else None,
             distance=settings.distance if bounded and settings.by_items else None,
+            moves=settings.moves,
             method=settings.method,
             items=settings.item_method,
             records=self.records.rows,

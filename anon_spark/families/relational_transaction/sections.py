@@ -143,6 +143,7 @@ def _merging_items(facts: RelationalTransactionFacts) -> list[Item]:
         ("Bounded", None if facts.bound is None else f"the loss of {BOUNDED[facts.bound]}"),
         ("Bound (delta)", facts.delta),
         ("Partners of a cluster are chosen", None if facts.merge is None else ORDERS[facts.merge]),
+        ("First clusters move between merged ones", "yes" if facts.moves else None),
         ("Items become", ITEM_METHODS[facts.items]),
         ("Clusters before merging", statistics.initial_clusters),
         ("Relational loss before merging (NCP)", statistics.initial_ncp),

@@ -18,6 +18,9 @@ ItemMethod = Literal["sets", CutMethod]
 Cost = Literal["rarest", "occurrences", "utility_loss"]
 """What sets of items are joined by: the fewest occurrences, the least growth of size · occurrences, the least UL."""
 
+Refine = Literal["moves", "none"]
+"""Whether first clusters move between the merged ones."""
+
 BLOCK_RECORDS = 5_000
 DELTA = 0.65
 """The bound where a job does not say."""
@@ -38,6 +41,7 @@ class Settings:
     method: Method = "bound"
     item_method: ItemMethod = "sets"
     cost: Cost = "rarest"
+    refine: Refine = "moves"
     exhaustive_seeds: bool = False
     block: int = BLOCK_RECORDS
     gray_block: int | None = None
@@ -51,6 +55,11 @@ class Settings:
     def gray_records(self) -> int:
         """Records per block of the Gray order."""
         return self.gray_block if self.gray_block is not None else max(GRAY_BLOCK, 4 * self.k)
+
+    @property
+    def moves(self) -> bool:
+        """Whether first clusters move: where merging looks at relational values alone."""
+        return self.refine == "moves" and self.method == "bound" and self.bound == "relational" and not self.by_items
 
     @property
     def by_items(self) -> bool:

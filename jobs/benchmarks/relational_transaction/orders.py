@@ -22,7 +22,7 @@ from jobs.benchmarks.relational_transaction.records import Table
 from jobs.markdown import table
 
 K, M, DELTA = 25, 2, 0.65
-SETTINGS = Settings(k=K, m=M, delta=DELTA, cost="occurrences")
+SETTINGS = Settings(k=K, m=M, delta=DELTA, cost="occurrences", refine="none")
 SAMPLE = 4_000
 SEEDS = (1, 2, 3, 4, 5)
 MERGES: tuple[Merge, ...] = ("items", "both")

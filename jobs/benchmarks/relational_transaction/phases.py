@@ -27,6 +27,7 @@ from anon_spark.families.relational_transaction.kernels.bit_distance import Item
 from anon_spark.families.relational_transaction.kernels.clustering import blocks_of, cluster_block
 from anon_spark.families.relational_transaction.kernels.relation import node_levels
 from anon_spark.families.relational_transaction.merging import Merges, Summary, equal_tuples, rmerge, table_ncp, tmerge
+from anon_spark.families.relational_transaction.refinement import refined
 from anon_spark.families.relational_transaction.repair import repaired
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.kernels.classes import Ints
@@ -182,10 +183,13 @@ def released(start: Clustered, settings: Settings) -> Released:
         losses,
         settings.exhaustive_seeds,
     )
+    target, relation = merges.target, start.table.relation
+    if settings.moves:
+        target = refined(start.summary, relation, settings.delta, target, settings.exhaustive_seeds)
     looped = process_time()
-    parts = generalized_parts(start, merges.target, settings)
+    parts = generalized_parts(start, target, settings)
     seconds = Seconds(measured - begun, looped - measured, process_time() - looped)
-    return _released(start, merges, merges.target, merges.ncp, seconds, parts)
+    return _released(start, merges, target, table_ncp(start.summary.united(target), relation), seconds, parts)
 
 
 def merge_path(start: Clustered, settings: Settings) -> Merges:

@@ -279,7 +279,7 @@ def ours(found: Found) -> Iterator[Claim]:
 
 def rare_items(found: Found) -> Iterator[Claim]:
     """Which treatment of rare items lowers a measure enough to be kept."""
-    for way, beside in ((LEFT_OUT, PAPER), (RAREST, PAPER), (BOTH, RAREST), (MOVED, RAREST)):
+    for way, beside in ((LEFT_OUT, PAPER), (RAREST, PAPER), (BOTH, RAREST), (MOVED, RAREST), (MOVED, PAPER)):
         changes = {name: lowered(ways, way, beside) for name, (_, ways) in found.skewed.items()}
         yield Claim(
             "ours",

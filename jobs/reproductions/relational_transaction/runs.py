@@ -147,7 +147,7 @@ def warm_up(source: Table) -> None:
     """Compile what is measured."""
     start = clustered(source.sample(WARM_UP), 5, KEYS[0])
     for merge in MERGES:
-        released(start, Settings(k=5, merge=merge, delta=1.0, cost="occurrences"))
+        released(start, Settings(k=5, merge=merge, delta=1.0, cost="occurrences", refine="none"))
     merge_path(start, Settings(k=5, merge="items", cost="occurrences"))
 
 
@@ -200,6 +200,7 @@ def spark_run(judge: Judge, bound: Bound, merge: Merge) -> Run:
         delta=DELTA,
         merge=merge,
         cost="occurrences",
+        refine="none",
         key="reproduction",
     )
     with Workspace(judge.spark) as workspace:

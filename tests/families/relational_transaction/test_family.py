@@ -125,6 +125,9 @@ def released(recoding: RelationalTransactionRecoding, items: str = "codes") -> d
 
 CASES: Mapping[str, dict[str, Any]] = {
     "relational bound, both, partitions": {"delta": 0.6, "merge": "both"},
+    "relational bound, moves, partitions": {"delta": 0.6},
+    "relational bound, moves, l, all seeds": {"delta": 0.5, "l": 2, "exhaustive_seeds": True},
+    "relational bound, as in the paper": {"delta": 0.6, "refine": "none"},
     "relational bound, items, l": {"delta": 0.6, "merge": "items", "l": 2},
     "items bound, items": {"bound": "items", "delta": 0.5, "merge": "items"},
     "rfirst, two columns": {"method": "rfirst", "transactions": ["codes", "drugs"]},
@@ -138,7 +141,7 @@ CASES: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", often(CASES, {"tfirst"}))
+@pytest.mark.parametrize("name", often(CASES, {"tfirst", "relational bound, moves, partitions"}))
 def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame, name: str) -> None:
     given = CASES[name]
     several = "transactions" in given
@@ -165,8 +168,10 @@ def test_the_release_is_that_of_the_oracle(spark: SparkSession, table: DataFrame
         if given.get("method") == "rfirst":
             expected = oracle.rfirst(initial, transform)
         else:
-            bound = oracle.rum_bound if given.get("bound", "relational") == "relational" else oracle.tum_bound
-            result = bound(initial, schema, given["delta"], transform, given.get("merge", "relational"))
+            bound: Any = oracle.rum_bound if given.get("bound", "relational") == "relational" else oracle.tum_bound
+            moves = bound is oracle.rum_bound and "merge" not in given and "refine" not in given
+            more = {"moves": moves, "exhaustive_seeds": "exhaustive_seeds" in given} if bound is oracle.rum_bound else {}
+            result = bound(initial, schema, given["delta"], transform, given.get("merge", "relational"), **more)
             assert result.infeasible is None and result.published is not None
             assert len(result.clusters) == measured.clusters < len(initial)
             expected = result.published
@@ -218,7 +223,7 @@ def test_rare_items_are_left_out(spark: SparkSession, table: DataFrame, everythi
     counts = [iter(uniform("key", "cluster", at, np.arange(len(one), 3, -4)).tolist()) for at, one in enumerate(blocks)]
     draws: list[oracle.Draw] = [lambda bound, drawn=drawn: next(drawn) for drawn in counts]  # type: ignore[misc]
     initial = oracle.initial_clusters(blocks, schema_of(less), 4, draws, None)
-    result = oracle.rum_bound(initial, schema_of(less), 0.6, oracle.by_sets(4, 1, "rarest"), "relational")
+    result = oracle.rum_bound(initial, schema_of(less), 0.6, oracle.by_sets(4, 1, "rarest"), moves=True)
     assert found[0] == result.published
     lost = {record.rid for record in records if record.items & names}
     charged = [1.0 if rid in lost else float(oracle.ul_of_table([row.items])) for rid, row in found[0].items()]

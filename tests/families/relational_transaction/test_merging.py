@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anon_spark.errors import GuaranteeUnreachable
+from anon_spark.families.relational_transaction.kernels import moves
 from anon_spark.families.relational_transaction.kernels.bit_distance import (
     Distances,
     ItemLists,
@@ -22,7 +23,7 @@ from anon_spark.families.relational_transaction.kernels.bit_distance import (
     distances_within,
     union_distances,
 )
-from anon_spark.families.relational_transaction.kernels.relation import Floats
+from anon_spark.families.relational_transaction.kernels.relation import Floats, relation_of
 from anon_spark.families.relational_transaction.merging import (
     BoundUnreachable,
     Merges,
@@ -33,6 +34,7 @@ from anon_spark.families.relational_transaction.merging import (
     table_ncp,
     tmerge,
 )
+from anon_spark.families.relational_transaction.refinement import refined
 from anon_spark.families.relational_transaction.repair import repaired
 from anon_spark.families.relational_transaction.settings import Merge
 from anon_spark.kernels.classes import Ints
@@ -544,3 +546,33 @@ def test_blocks_cannot_share_too_little() -> None:
     assert block_deltas(sizes[:1], ncps[:1], 0.2).tolist() == [0.2]  # to the last bit
     with pytest.raises(BoundUnreachable):
         block_deltas(sizes[:1], ncps[:1], nextafter(0.2, 0))
+
+
+# --- moves ----------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(clustered(most_rows=40), st.floats(0, 1), st.booleans())
+def test_moves_are_those_of_brute_force(found: tuple[Table, list[Cluster], int], part: float, every_seed: bool) -> None:
+    table, clusters, _ = found
+    delta = between(clusters, table.schema, part)
+    summary = summary_of(table, clusters)
+    merged = rmerge(summary, table.relation, delta, "relational", exhaustive_seeds=every_seed)
+    target = refined(summary, table.relation, delta, merged.target, every_seed)
+    by_brute_force = oracle.rmerge(clusters, table.schema, delta, exhaustive_seeds=every_seed)
+    expected = oracle.refined(clusters, by_brute_force, table.schema, delta, every_seed)
+    assert sorted(grouping(clusters, target)) == sorted(rids(expected))
+    assert table_ncp(summary.united(target), table.relation) <= max(delta, merged.ncp)
+
+
+def test_two_mixed_clusters_are_sorted_out_and_room_is_kept() -> None:
+    """Numbers near 0 and near 100 in both: they part, unless a cluster would get too many records."""
+    lo = np.array([[0.0], [100.0], [1.0], [99.0], [2.0]])
+    relation, _ = relation_of([(0.0, 100.0)])
+    sizes = np.full(5, 3)
+    for most, left in ((15, [0, 1, 0, 1, 0]), (8, [0, 0, 1, 1, 1])):
+        cluster = np.array([0, 0, 1, 1, 1])
+        done = moves.moved(relation, lo, lo, sizes, cluster, most, moves.WORK)
+        assert cluster.tolist() in (left, [1 - of for of in left]) and (done == 0) == (most == 8)
+    cluster = np.array([0, 0, 1, 1, 1])
+    assert moves.moved(relation, lo, lo, sizes, cluster, 15, 0) == 1  # no more work is allowed than begun

@@ -33,6 +33,7 @@ FACTS = RelationalTransactionFacts(
     delta=0.6,
     merge="both",
     distance="bits",
+    moves=False,
     method="bound",
     items="sets",
     records=6_000,
@@ -159,7 +160,8 @@ def test_the_run_log_keeps_its_keys() -> None:
     content = plain(FACTS)
 
     assert list(content) == [
-        "required_k", "m", "l", "bound", "delta", "merge", "distance", "method", "items", "records", "universe",
+        "required_k", "m", "l", "bound", "delta", "merge", "distance", "moves", "method", "items", "records",
+        "universe",
         "sensitive_items", "suppressed_items", "suppressed_occurrences", "occurrences", "statistics", "measures", "class_sizes",
         "highest_share", "relative_error", "risk",
     ]  # fmt: skip
