@@ -6,7 +6,6 @@ from itertools import combinations_with_replacement, compress, product
 
 import pytest
 
-from anon_spark.risk.item_sets import group_solutions
 from anon_spark.risk.item_sets.group_solutions import is_unique
 
 
@@ -23,22 +22,31 @@ def solutions(size: int, absent: int, present: int, errors: int) -> int:
     return found
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 5])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6])
 def test_one_possibility_is_told_from_several(size: int) -> None:
     told = {True: 0, False: 0}
-    for absent, present in ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2)):
-        for errors in range(absent + present + 1):
-            if size > 3 and absent + present > 2:
-                continue  # brute force
+    for absent, present in product(range(5), repeat=2):
+        if absent + present > (4 if size < 6 else 3):
+            continue  # brute force
+        for errors in range(absent + present + 2):
             number = solutions(size, absent, present, errors)
-            if number:  # else no group publishes this
-                assert is_unique(size, absent, present, errors) == (number == 1)
-                told[number == 1] += 1
+            assert is_unique(size, absent, present, errors) == (number == 1)
+            told[number == 1] += 1
     assert min(told.values()) > 0
 
 
-def test_what_takes_too_long_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_solutions, "MOST_STEPS", 3)
-    is_unique.cache_clear()
-    assert is_unique(7, 9, 8, 11) is None
-    is_unique.cache_clear()
+@pytest.mark.parametrize(
+    ("group", "unique"),
+    [
+        ((20, 0, 0, 0), True),  # all alike
+        ((20, 20, 0, 1), True),  # each differs in an item of its own
+        ((20, 19, 0, 1), False),  # who differs in none, or twice the same?
+        ((20, 300, 20, 16), False),  # full: but who has which?
+        ((3, 40, 0, 40), True),  # one has all of them
+        ((3, 40, 0, 39), False),
+        ((1000, 5, 5, 3), False),
+    ],
+    ids=str,
+)
+def test_large_groups(group: tuple[int, int, int, int], unique: bool) -> None:
+    assert is_unique(*group) == unique

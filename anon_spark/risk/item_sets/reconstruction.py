@@ -47,7 +47,7 @@ class Reconstruction:
     higher); next_rows: rows whose inferred successor is a neighbour in the ring. Groups have no order: records are counted whose
     group leaves one possibility for all its records by base, uncertain items, max_errors and size; chained is the same. exact: of
     a ring, all item sets that fit base and uncertain items were compared (max_errors aside, so more may be known); else only bits
-    that some row is certain of are counted. Of groups: every group was decided. The bits are of the items of each block.
+    that some row is certain of are counted. The bits are of the items of each block.
     """
 
     graph: Graph
@@ -104,27 +104,25 @@ def reconstruction(staged: DataFrame, graph: Graph, degree: int, blocks: int = B
     totals = counted.agg(
         F.count(F.lit(1)).alias("blocks"), *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS)
     ).collect()[0]
-    exact = degree <= LARGEST_EXACT if graph == "ring" else totals["next_rows"] == 0
-    counts = {name: totals[name] for name in _COUNTS} | ({} if graph == "ring" else {"next_rows": 0})
-    return Reconstruction(graph, degree, exact, totals["blocks"], **counts)
+    exact = graph == "groups" or degree <= LARGEST_EXACT
+    return Reconstruction(graph, degree, exact, totals["blocks"], **{name: totals[name] for name in _COUNTS})
 
 
 def _groups(table: pa.Table) -> tuple[int, ...]:
-    """All rows of a group are equal: its records are known iff one possibility is left. The last number: undecided rows."""
+    """All rows of a group are equal: its records are known iff one possibility is left."""
     items = names_in(table[BASE], table[UNCERTAIN])
     base, uncertain = (numbered(table[name], items) for name in (BASE, UNCERTAIN))
     _, first, sizes = np.unique(np.asarray(table[PART]), return_index=True, return_counts=True)
     errors = np.asarray(table[MAX_ERRORS])
     records, bits = len(table), len(table) * len(items)
-    known = known_bits = undecided = 0
+    known = known_bits = 0
     for row, size in zip(first.tolist(), sizes.tolist(), strict=True):
         doubts = uncertain[1][uncertain[0][row] : uncertain[0][row + 1]]
         present = int(np.isin(doubts, base[1][base[0][row] : base[0][row + 1]]).sum())
         unique = is_unique(size, doubts.size - present, present, int(errors[row]))
         known += size if unique else 0
         known_bits += size * (len(items) if unique else len(items) - doubts.size)
-        undecided += size if unique is None else 0
-    return records, bits, known, known_bits, known, undecided
+    return records, bits, known, known_bits, known, 0
 
 
 def _ring(table: pa.Table, degree: int) -> tuple[int, ...]:
