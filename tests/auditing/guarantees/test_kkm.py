@@ -196,6 +196,7 @@ def test_partitions_do_not_matter(spark: SparkSession) -> None:
     assert len({(one.violations, one.checked, one.detail) for one in found}) == 1
 
 
+@pytest.mark.long
 def test_numbers_of_items_are_proven(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     honest, seeds = itemset_support.numbered_item, []
 

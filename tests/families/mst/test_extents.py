@@ -114,6 +114,7 @@ def town(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
     return Town.founded(spark, tmp_path_factory.mktemp("extents"), people(age=ages))
 
 
+@pytest.mark.long
 def test_a_run_is_audited_and_audited_again(town: Town) -> None:
     report = town.run(**ASKED)
     assert report.status == "published" and all(check.passed for check in report.checks)

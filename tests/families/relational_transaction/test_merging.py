@@ -576,3 +576,6 @@ def test_two_mixed_clusters_are_sorted_out_and_room_is_kept() -> None:
         assert cluster.tolist() in (left, [1 - of for of in left]) and (done == 0) == (most == 8)
     cluster = np.array([0, 0, 1, 1, 1])
     assert moves.moved(relation, lo, lo, sizes, cluster, 15, 0) == 1  # no more work is allowed than begun
+    cluster, crowd = np.array([0, 0, 1, 1, 1]), np.full(5, 2**40)  # no sum is too large for a whole number
+    assert moves.moved(relation, lo, lo, crowd, cluster, 2**50, moves.WORK) > 0
+    assert cluster[0] == cluster[2] == cluster[4] != cluster[1] == cluster[3]

@@ -39,7 +39,8 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
         after[one], head[of] = head[of], one
         if after[one] >= 0:
             before[after[one]] = one
-    price = _rounded(own_penalties(relation, low, high))
+    scale = min(SCALE, 2.0**61 / max(1, records.sum()))  # records times price is a whole number of 64 bits
+    price = _rounded(own_penalties(relation, low, high), scale)
     moves = 0
     for _ in range(PASSES):
         started = moves
@@ -56,11 +57,11 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
                     if member != one:
                         rest_low, rest_high = np.minimum(rest_low, lo[member]), np.maximum(rest_high, hi[member])
                     member = after[member]
-                left = _rounded(own_penalties(relation, rest_low.reshape(1, width), rest_high.reshape(1, width)))[0]
+                left = _rounded(own_penalties(relation, rest_low.reshape(1, width), rest_high.reshape(1, width)), scale)[0]
                 work -= members[of] * width
             gained = records[of] * price[of] - (records[of] - size) * left
             # 2. the cluster that pays least for it
-            joined = _rounded(penalties(relation, low, high, lo[one], hi[one]))
+            joined = _rounded(penalties(relation, low, high, lo[one], hi[one]), scale)
             work -= clusters * width
             into, least = -1, np.int64(0)
             for other in range(clusters):
@@ -94,6 +95,6 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
 
 
 @compiled
-def _rounded(ncp: Floats) -> Ints:
-    """Whole multiples of 1 / SCALE, so that sums are exact."""
-    return np.rint(SCALE * ncp).astype(np.int64)
+def _rounded(ncp: Floats, scale: float) -> Ints:
+    """Whole multiples of 1 / scale, so that sums are exact."""
+    return np.rint(scale * ncp).astype(np.int64)
