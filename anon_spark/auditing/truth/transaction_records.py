@@ -203,7 +203,7 @@ def item_totals(
 ) -> DataFrame:
     """One row: items of the source, published items that are not allowed, items held by too few rows.
 
-    Also the items and occurrences that are left out as `leave_out` allows, whatever their share, and all occurrences.
+    Also the occurrences of items that are left out as `leave_out` allows, whatever their share, and all occurrences.
     """
     items = _items(scoped, release, columns, vocabulary)
     there, allowed = F.col(SOURCE) > 0, (F.col(OWN) > 0) & (F.col(_SENSITIVE) == 0)
@@ -212,7 +212,6 @@ def item_totals(
         F.count_if(there).alias("items"),
         F.count_if(~there & ~allowed & (F.col(PUBLISHED) > 0)).alias("unknown_items"),
         F.count_if((F.col(PUBLISHED) < F.col(SOURCE)) & ~absent).alias("seldom"),
-        F.count_if(absent).alias("left_out_items"),
         F.coalesce(F.sum(F.when(absent, F.col(SOURCE))), F.lit(0)).alias("left_out"),
         F.coalesce(F.sum(SOURCE), F.lit(0)).alias("occurrences"),
     )

@@ -88,15 +88,16 @@ def verify_transactions(
     Guarantee: passed iff there are records; `linked` has the source's rows in scope, as a multiset up to a 64-bit hash per
     row; every record has exactly one row; each label is its value's or above it, each number lies in its range, and the
     ends of a range are numbers of its class; each item that is not sensitive is in exactly one inner array, or in no row and
-    `leave_out` allows that; these items' occurrences keep within its share; each inner array
-    has an item of the record and, besides, only items of the source that are not sensitive, or of the vocabulary; it is one of
-    the nodes; the sensitive list is the record's, and so are unchanged columns; no list has a null in it.
+    `leave_out` allows that, and all such items together keep within its share; each inner array has an item of the record and,
+    besides, only items of the source that are not sensitive, or of the vocabulary; it is one of the nodes; the
+    sensitive list is the record's, and so are unchanged columns; no list has a null in it.
     Rows that a policy drops (null; a value no hierarchy knows, a number outside its domain) are counted apart.
     violations counts records with a fault, links that occur more than once, (class, range) pairs with an end that nobody
     has, items and generalized items that may not be published, lists with nulls, columns of another type, one for items
     left out beyond the share, and one for records that are not the source's; checked counts records.
     Cost: two jobs; the source is scanned once, records and release twice and joined by LINK; two broadcast joins per
-    hierarchy; one row reaches the driver.
+    hierarchy; one row reaches the driver. Where items may be left out, source and release are scanned once more, and the names
+    of those left out are sent to every task: they are among the items of the source, whose number the fit bounds.
     """
     columns = Transactions(relational, transactions, items, sensitive_items, sensitive, unchanged)
     other = columns.check(source, staged, nulls)

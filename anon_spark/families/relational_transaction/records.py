@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add, or_
 from typing import Any
@@ -65,7 +65,7 @@ class Attributes:
 class Suppressed:
     """Items that are not published because fewer than k records have them; occurrences: in how many records, in total."""
 
-    items: tuple[str, ...] = ()
+    items: tuple[str, ...] = field(default=(), repr=False)  # they are published nowhere
     occurrences: int = 0
     of: int = 0  # the occurrences of all items that are not sensitive
 
@@ -149,7 +149,6 @@ def read_records(
     """Check the table, number values and items, and rank the records in an order that only the key gives.
 
     budget: which items may be left out.
-
     Cost: a job each for the distinct values, the checks and the distinct items; one global sort.
     """
     require_types(df, roles)

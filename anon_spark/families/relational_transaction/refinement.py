@@ -27,7 +27,7 @@ def refined(
     """
     most = summary.records if most_records is None else most_records
     for _ in range(ROUNDS):
-        heads, cluster = np.unique(target, return_inverse=True)
+        cluster = np.unique(target, return_inverse=True)[1]
         done = moves.moved(relation, summary.lo, summary.hi, summary.sizes, cluster, most, moves.WORK)
         if not done:
             break

@@ -193,7 +193,10 @@ LEFT_OUT: dict[str, tuple[Case, LeaveOut | None, dict[str, int], dict[str, int]]
 }
 
 
-@pytest.mark.parametrize("name", often(LEFT_OUT, {"within the share", "of one row only"}))
+OFTEN = {"within the share", "beyond the share", "k records have it", "of one row only"}
+
+
+@pytest.mark.parametrize("name", often(LEFT_OUT, OFTEN))
 def test_rare_items_may_be_left_out(spark: SparkSession, name: str) -> None:
     """Everywhere, each of fewer than k records, together within the share."""
     case, leave_out, *expected = LEFT_OUT[name]

@@ -215,6 +215,7 @@ def test_rare_items_are_left_out(spark: SparkSession, table: DataFrame, everythi
     assert all(one == found[0] for one in found)
 
     names = {"rare", *(f"of {person}" for person in (3, 27, 51))}
+    assert "rare" not in repr(suppressed)  # what is not published is not shown
     assert set(suppressed.items) == names and suppressed.occurrences == facts.suppressed_occurrences == 6
     assert facts.suppressed_items == 4 and facts.universe == (0 if everything else len(ITEMS))
     assert not {name for row in found[0].values() for label in row.items for name in label} & names

@@ -135,7 +135,9 @@ def test_a_release_is_audited_later_and_drawn_once(town: Town, capsys: pytest.Ca
 
 
 @pytest.mark.long
-def test_a_run_leaves_rare_items_out(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_leaves_rare_items_out(
+    town: Town, tmp_path: Path, event_log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Audited like the rest: more than the job allows is refused, now and later."""
     place = town.copied(tmp_path / "town")
     purchases = shoppers()
@@ -143,7 +145,10 @@ def test_a_run_leaves_rare_items_out(town: Town, tmp_path: Path, monkeypatch: py
     rare = [[*items, f"r{at}-wares"] if at % 40 == 3 else items for at, items in enumerate(goods)]
     place.write(purchases.set_column(purchases.schema.get_field_index("goods"), "goods", pa.array(rare)))
     given = RT | {"relational_transaction": {"delta": 0.6, "suppress_items": 0.02}, "output__table": "./fewer"}
+    mark = event_log.mark()
     report = place.run(**given)
+    page = (place.folder / "report" / "town.html").read_text(encoding="utf-8")
+    assert not any("-wares" in text for text in (event_log.read_text(since=mark), page, repr(place.runs)))
     assert report.status == "published" and [check.name for check in report.checks] == CHECKS
     facts = report.facts
     assert isinstance(facts, RelationalTransactionFacts)
