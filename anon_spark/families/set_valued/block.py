@@ -19,7 +19,7 @@ from anon_spark.families.set_valued.kernels.graphs import (
 from anon_spark.families.set_valued.kernels.greedy_graph import greedy_graph
 from anon_spark.families.set_valued.kernels.groups import best_groups
 from anon_spark.families.set_valued.kernels.spacing import spaced_ring_of, stride_graph, stride_order
-from anon_spark.families.set_valued.kernels.swaps import swapped
+from anon_spark.families.set_valued.kernels.swaps import regrouped
 from anon_spark.families.set_valued.kernels.tours import tours
 from anon_spark.families.set_valued.kernels.walks import assignment, disjoint_rounds, permuted_rounds, shift_rounds
 from anon_spark.families.set_valued.kernels.windows import SPAN, improved_ring, window_neighbours
@@ -112,19 +112,19 @@ def arrange(
         tried = _arranged(sets, order, labels, settings, key, block, kind)
         if tried is not None and (best is None or tried.error < best.error):
             best = tried
-    return best if best is None or settings.graph == "ring" else _swapped(best, labels, settings)
+    return best if best is None or settings.graph == "ring" else _regrouped(best, labels, settings)
 
 
-def _swapped(found: Arrangement, labels: Codes | None, settings: Settings) -> Arrangement:
-    """Groups of the same sizes with a lower error rate, if swaps find some."""
+def _regrouped(found: Arrangement, labels: Codes | None, settings: Settings) -> Arrangement:
+    """As many groups with a lower error rate, if swaps and moves of records find some."""
     if settings.effort == "none":
         return found
     spaced = labels[found.order] if labels is not None and settings.l is not None else None
-    order = swapped(found.sets, np.bincount(found.graph.part), settings.degree, spaced, settings.effort)
-    sets = taken(found.sets, order)
-    fields = published_fields(sets, found.graph)
-    error = error_rate(sets, found.graph, fields.base)
-    return Arrangement(found.order[order], sets, found.graph, fields, found.kind, error) if error < found.error else found
+    better = regrouped(found.sets, np.bincount(found.graph.part), settings.degree, spaced, settings.effort)
+    sets, graph = taken(found.sets, better.order), groups_graph(better.sizes)
+    fields = published_fields(sets, graph)
+    error = error_rate(sets, graph, fields.base)
+    return Arrangement(found.order[better.order], sets, graph, fields, found.kind, error) if error < found.error else found
 
 
 def draw(graph: Graph, settings: Settings, key: str, block: int, kind: str = "") -> Drawn:

@@ -1,4 +1,4 @@
-"""Groups by swaps and uniform permutations: against their definitions on random small tables. No Spark."""
+"""Groups by swaps and moves, and uniform permutations: against their definitions on random small tables. No Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from anon_spark.families.set_valued.block import Effort, Settings, arrange, draw
 from anon_spark.families.set_valued.kernels import swaps
 from anon_spark.families.set_valued.kernels.graphs import groups_graph
-from anon_spark.families.set_valued.kernels.swaps import swapped
+from anon_spark.families.set_valued.kernels.swaps import groups_of, regrouped
 from anon_spark.kernels.bitmaps import Sets, sets_of
 
 pytestmark = pytest.mark.compiles
@@ -57,13 +57,35 @@ def tables(draw_from: st.DrawFn) -> tuple[Records, list[int], int]:
 def test_the_cost_never_rises_and_no_record_is_lost(table: tuple[Records, list[int], int]) -> None:
     records, sizes, k = table
     sets, whole = as_sets(records), np.array(sizes)
-    order = swapped(sets, whole, k, None, "normal").tolist()
+    found = regrouped(sets, whole, k, None, "normal")
+    order, new_sizes = found.order.tolist(), found.sizes.tolist()
     assert sorted(order) == list(range(len(records)))
-    before, after = (cost(cut(records, way, sizes)) for way in (range(len(records)), order))
+    assert len(new_sizes) == len(sizes) and sum(new_sizes) == sum(sizes)
+    assert all(k <= size < 2 * k for size in new_sizes)
+    before, after = cost(cut(records, range(len(records)), sizes)), cost(cut(records, order, new_sizes))
     assert after <= before + Fraction(len(records), swaps.WEIGHT)  # weights are rounded
     with pytest.MonkeyPatch.context() as patched:  # counted anew for each proposal, instead of kept
         patched.setattr(swaps, "DENSE_BYTES", 0)
-        assert swapped(sets, whole, k, None, "normal").tolist() == order
+        again = regrouped(sets, whole, k, None, "normal")
+        assert (again.order.tolist(), again.sizes.tolist()) == (order, new_sizes)
+
+
+@settings(max_examples=40)
+@given(tables(), st.booleans())
+def test_what_was_saved_is_the_difference_of_the_costs(table: tuple[Records, list[int], int], dense: bool) -> None:
+    records, sizes, k = table
+    sets, count = as_sets(records), len(records)
+    weight = np.array([720 // len(record) if record else 0 for record in records])  # whole numbers: at most six items
+    groups = groups_of(np.array(sizes), 2 * k - 1, weight, int(sets.codes.size), dense)
+    alike, others = np.arange(count, dtype=np.int32), np.arange(count - 1, dtype=np.int32)
+    near = np.array([others + (others >= at) for at in range(count)], dtype=np.int32)
+    no_label = np.full(count, -1, dtype=np.int32)
+    saved = swaps.anneal(sets, groups, no_label, alike, alike, near, k, 50 * count, 700.0, 100.0, dense)
+    mates = [group[:size].tolist() for group, size in zip(groups.members, groups.size, strict=True)]
+    now = [[records[at] for at in group] for group in mates]
+    assert sorted(at for group in mates for at in group) == list(range(count))
+    assert all(k <= size < 2 * k for size in groups.size)
+    assert saved == 720 * (cost(cut(records, range(count), sizes)) - cost(now))
 
 
 @settings(max_examples=30)
@@ -72,10 +94,10 @@ def test_labels_stay_different_inside_a_group(table: tuple[Records, list[int], i
     records, sizes, k = table
     draw_from = np.random.default_rng(seed)
     labels = np.concatenate([draw_from.permutation(2 * k)[:size] for size in sizes]).astype(np.int32)
-    order = swapped(as_sets(records), np.array(sizes), k, labels, "normal")
+    found = regrouped(as_sets(records), np.array(sizes), k, labels, "normal")
     start = 0
-    for size in sizes:
-        assert len(set(labels[order[start : start + size]].tolist())) == size
+    for size in found.sizes:
+        assert len(set(labels[found.order[start : start + size]].tolist())) == size
         start += size
 
 
@@ -83,8 +105,16 @@ def test_two_mixed_groups_become_two_pure_ones() -> None:
     one, other = frozenset({1, 2, 3}), frozenset({7, 8, 9})
     near = [one | {10 + at} for at in range(4)] + [other | {20 + at} for at in range(4)]
     records = [near[at] for at in (0, 4, 1, 5, 2, 6, 3, 7)]
-    order = swapped(as_sets(records), np.array([4, 4]), 4, None, "normal").tolist()
+    order = regrouped(as_sets(records), np.array([4, 4]), 4, None, "normal").order.tolist()
     assert {frozenset(order[:4]), frozenset(order[4:])} == {frozenset({0, 2, 4, 6}), frozenset({1, 3, 5, 7})}
+
+
+def test_a_record_moves_alone_to_the_group_it_belongs_to() -> None:
+    one, other = frozenset({1, 2, 3}), frozenset({7, 8, 9})
+    records = [one, one | {10}, one | {11}, other | {12}, other, other | {13}, other | {14}]
+    found = regrouped(as_sets(records), np.array([4, 3]), 3, None, "normal")
+    assert {frozenset(found.order[: found.sizes[0]].tolist())} == {frozenset({0, 1, 2})}
+    assert sorted(found.sizes.tolist()) == [3, 4]
 
 
 def test_swaps_lower_the_error_rate_of_a_crowd_and_depend_on_the_records_alone() -> None:

@@ -1,4 +1,4 @@
-"""Groups improved by swaps: two records of different groups change places while the error rate falls (simulated annealing).
+"""Groups improved by swaps and moves: records change places between groups while the error rate falls (simulated annealing).
 
 The error rate charges a record by its flipped bits over its own size. So the cost of a group is Σ over items of the weights,
 1 / size, of its members that differ from the majority; in fixed point, so that every comparison is one of integers.
@@ -23,14 +23,15 @@ SEED = np.uint64(0x9E3779B97F4A7C15)  # public: groups depend on the records alo
 
 
 class Groups(NamedTuple):
-    """Groups as ranges of `members`: group g is members[first[g] : first[g + 1]].
+    """Group g: the first size[g] of members[g]; group_of and place: where each record is; weight: of each record.
 
     Per row (a group, or one of two scratch rows): counts and weighed, how many members have an item, and their weights;
-    total, the weights of all members; base, how many items more than half of them have.
+    total, the weights of all members; base, how many items more than half of them have; items_of and weight_of, how many items
+    c members have, and the weights of these members.
     """
 
     members: Codes
-    first: Ints
+    size: Ints
     group_of: Codes
     place: Codes
     weight: Ints
@@ -38,44 +39,66 @@ class Groups(NamedTuple):
     weighed: Ints
     total: Ints
     base: Ints
+    items_of: Ints
+    weight_of: Ints
 
 
-def swapped(sets: Sets, sizes: Ints, k: int, labels: Codes | None, effort: str) -> Ints:
-    """An order of the records in which consecutive groups of these sizes have a lower error rate, if one was found.
+class Regrouped(NamedTuple):
+    """Records in a new order, and the sizes of the consecutive groups of this order."""
 
-    labels: inside a group they stay pairwise different. Guarantee: the same order for the same records, whatever the secret of
-    the run; the cost never rises. Cost: records² distances, then a fixed number of proposals per record.
+    order: Ints
+    sizes: Ints
+
+
+def regrouped(sets: Sets, sizes: Ints, k: int, labels: Codes | None, effort: str) -> Regrouped:
+    """Consecutive groups of k to 2k - 1 records, given by their sizes, as groups with a lower error rate, if some were found.
+
+    labels: inside a group they stay pairwise different. Guarantee: the same groups for the same records, whatever the secret of
+    the run; as many groups as before, each of k to 2k - 1 records; the cost never rises.
+    Cost: records² distances, then a fixed number of proposals per record.
     """
     count = int(sizes.sum())
-    start = np.arange(count, dtype=np.int32)
+    as_before = Regrouped(np.arange(count), sizes)
     if sizes.size < 2:
-        return start.astype(np.int64)
+        return as_before
     distinct, alike = np.unique(sets.bits, axis=0, return_inverse=True)
     kind: Codes = alike.reshape(-1).astype(np.int32)
     of_kind = np.unique(kind, return_index=True)[1].astype(np.int32)
     near = nearest(sets, of_kind, min(int(np.clip(3 * k, LEAST_NEAR, MOST_NEAR)), len(distinct) - 1))
     if near.shape[1] == 0:
-        return start.astype(np.int64)
+        return as_before
     size = np.diff(sets.offsets)
     weight = np.where(size > 0, WEIGHT // np.maximum(size, 1), 0).astype(np.int64)
-    items = int(sets.codes.size)
-    dense = sizes.size * items * 12 <= DENSE_BYTES
-    rows = sizes.size if dense else 2
-    groups = Groups(
-        start.copy(),
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.repeat(np.arange(sizes.size), sizes).astype(np.int32),
-        start.copy(),
+    dense = sizes.size * int(sets.codes.size) * 12 <= DENSE_BYTES
+    groups = groups_of(sizes, 2 * k - 1, weight, int(sets.codes.size), dense)
+    known = np.full(count, -1, dtype=np.int32) if labels is None else labels.astype(np.int32)
+    unit = float(weight[size > 0].mean()) if (size > 0).any() else 0.0
+    proposals = PROPOSALS[effort] * count
+    if anneal(sets, groups, known, kind, of_kind, near, k, proposals, HOT * unit, COLD * unit, dense) <= 0:
+        return as_before
+    taken = np.arange(groups.members.shape[1]) < groups.size[:, None]
+    return Regrouped(groups.members[taken].astype(np.int64), groups.size)
+
+
+def groups_of(sizes: Ints, most: int, weight: Ints, items: int, dense: bool) -> Groups:
+    """Consecutive groups of records, with room for the most records of a group; nothing is counted yet."""
+    rows, group = sizes.size if dense else 2, np.repeat(np.arange(sizes.size), sizes)
+    place = np.arange(group.size) - (np.cumsum(sizes) - sizes)[group]
+    members = np.full((sizes.size, most), -1, dtype=np.int32)
+    members[group, place] = np.arange(group.size)
+    return Groups(
+        members,
+        sizes.astype(np.int64),
+        group.astype(np.int32),
+        place.astype(np.int32),
         weight,
         np.zeros((rows, max(1, items)), dtype=np.int32),
         np.zeros((rows, max(1, items)), dtype=np.int64),
         np.zeros(rows, dtype=np.int64),
         np.zeros(rows, dtype=np.int64),
+        np.zeros((rows, most + 2), dtype=np.int64),
+        np.zeros((rows, most + 2), dtype=np.int64),
     )
-    known = np.full(count, -1, dtype=np.int32) if labels is None else labels.astype(np.int32)
-    unit = float(weight[size > 0].mean()) if (size > 0).any() else 0.0
-    saved = anneal(sets, groups, known, kind, of_kind, near, PROPOSALS[effort] * count, HOT * unit, COLD * unit, dense)
-    return (groups.members if saved > 0 else start).astype(np.int64)
 
 
 @compiled
@@ -109,15 +132,17 @@ def anneal(
     alike: Codes,
     of_kind: Codes,
     near: Codes,
+    k: int,
     proposals: int,
     hot: float,
     cold: float,
     dense: bool,
 ) -> int:
-    """Propose swaps of a record with one in the group of a near neighbour; returns by how much the cost fell."""
-    count, saved, state = groups.members.size, np.int64(0), SEED
+    """Propose that a record moves to the group of a near neighbour: alone if its group has more than k records and the other
+    fewer than 2k - 1, else in exchange for one of that group. Returns by how much the cost fell."""
+    count, saved, state = groups.group_of.size, np.int64(0), SEED
     if dense:
-        for group in range(groups.first.size - 1):
+        for group in range(groups.size.size):
             load(sets, groups, group, group, 1)
     cooling, temperature = (cold / hot) ** (1.0 / max(1, proposals)) if hot > 0 else 1.0, hot
     for _ in range(proposals):
@@ -130,9 +155,9 @@ def anneal(
         here, there = groups.group_of[one], groups.group_of[close]
         if here == there:
             continue
-        first, last = groups.first[there], groups.first[there + 1]
-        other = groups.members[first + int(chance * (last - first))]
-        if alike[one] == alike[other] or not fits(groups, labels, here, one, labels[other]):
+        alone = groups.size[here] > k and groups.size[there] < groups.members.shape[1]
+        other = one if alone else groups.members[there, int(chance * groups.size[there])]
+        if not alone and (alike[one] == alike[other] or not fits(groups, labels, here, one, labels[other])):
             continue
         if not fits(groups, labels, there, other, labels[one]):
             continue
@@ -140,7 +165,10 @@ def anneal(
         if not dense:
             load(sets, groups, here, 0, 1)
             load(sets, groups, there, 1, 1)
-        change = changed(sets, groups, here, row, one, other) + changed(sets, groups, there, other_row, other, one)
+        if alone:
+            change = resized(sets, groups, here, row, one, -1) + resized(sets, groups, there, other_row, one, 1)
+        else:
+            change = exchanged(sets, groups, here, row, one, other) + exchanged(sets, groups, there, other_row, other, one)
         if not dense:
             load(sets, groups, here, 0, -1)
             load(sets, groups, there, 1, -1)
@@ -150,15 +178,15 @@ def anneal(
                 continue
         saved -= change
         if dense:
-            size, other_size = groups.first[here + 1] - groups.first[here], last - first
-            add(sets, groups, row, size, one, -1)
-            add(sets, groups, row, size, other, 1)
-            add(sets, groups, other_row, other_size, other, -1)
-            add(sets, groups, other_row, other_size, one, 1)
-        at, other_at = groups.place[one], groups.place[other]
-        groups.members[at], groups.members[other_at] = other, one
-        groups.place[one], groups.place[other] = other_at, at
-        groups.group_of[one], groups.group_of[other] = there, here
+            add(sets, groups, row, one, -1)
+            add(sets, groups, other_row, one, 1)
+            if not alone:
+                add(sets, groups, other_row, other, -1)
+                add(sets, groups, row, other, 1)
+        place(groups, one, other, here, there)
+        if dense:
+            count_base(groups, here, here)
+            count_base(groups, there, there)
     return int(saved)
 
 
@@ -173,39 +201,66 @@ def drawn(state: np.uint64) -> tuple[np.uint64, float]:
 
 @compiled
 def fits(groups: Groups, labels: Codes, group: int, without: int, label: int) -> bool:
-    """Whether a label is not in a group yet, one of its members aside; records without labels always fit."""
+    """Whether a label is not in a group yet, one record aside; records without labels always fit."""
     if label < 0:
         return True
-    for at in range(groups.first[group], groups.first[group + 1]):
-        if groups.members[at] != without and labels[groups.members[at]] == label:
+    for at in range(groups.size[group]):
+        member = groups.members[group, at]
+        if member != without and labels[member] == label:
             return False
     return True
 
 
 @compiled
-def add(sets: Sets, groups: Groups, row: int, size: int, record: int, times: int) -> None:
-    """Count a record in the row of a group of this size, or (-1) take it out."""
+def place(groups: Groups, one: int, other: int, here: int, there: int) -> None:
+    """Let two records change places, or let one move (`other` is the same record)."""
+    at, other_at = groups.place[one], groups.place[other]
+    if one == other:
+        last, end = groups.size[here] - 1, groups.size[there]
+        groups.members[here, at] = groups.members[here, last]
+        groups.place[groups.members[here, last]] = at
+        groups.size[here], groups.size[there] = last, end + 1
+        other_at = end
+    else:
+        groups.members[here, at] = other
+        groups.place[other], groups.group_of[other] = at, here
+    groups.members[there, other_at] = one
+    groups.place[one], groups.group_of[one] = other_at, there
+
+
+@compiled
+def add(sets: Sets, groups: Groups, row: int, record: int, times: int) -> None:
+    """Count a record in a row, or (-1) take it out; `base` is left to `count_base`."""
     groups.total[row] += times * groups.weight[record]
     for at in range(sets.offsets[record], sets.offsets[record + 1]):
         item = sets.items[at]
-        before = groups.counts[row, item]
-        groups.counts[row, item] = before + times
-        groups.weighed[row, item] += times * groups.weight[record]
-        groups.base[row] += np.int64(2 * (before + times) > size) - np.int64(2 * before > size)
+        having, weighed = groups.counts[row, item], groups.weighed[row, item]
+        after, after_weighed = having + times, weighed + times * groups.weight[record]
+        groups.counts[row, item], groups.weighed[row, item] = after, after_weighed
+        groups.items_of[row, having] -= 1
+        groups.weight_of[row, having] -= weighed
+        groups.items_of[row, after] += 1
+        groups.weight_of[row, after] += after_weighed
+
+
+@compiled
+def count_base(groups: Groups, group: int, row: int) -> None:
+    size = groups.size[group]
+    groups.base[row] = groups.items_of[row, size // 2 + 1 : size + 1].sum()
 
 
 @compiled
 def load(sets: Sets, groups: Groups, group: int, row: int, times: int) -> None:
     """Count all records of a group in a row, or (-1) take them out."""
-    first, last = groups.first[group], groups.first[group + 1]
-    for at in range(first, last):
-        add(sets, groups, row, last - first, groups.members[at], times)
+    for at in range(groups.size[group]):
+        add(sets, groups, row, groups.members[group, at], times)
+    count_base(groups, group, row)
 
 
 @compiled
-def changed(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joins: int) -> int:
+def exchanged(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joins: int) -> int:
     """By how much the cost of a group grows if one record leaves and another joins."""
-    size, total, base = groups.first[group + 1] - groups.first[group], groups.total[row], groups.base[row]
+    size, total, base = groups.size[group], groups.total[row], groups.base[row]
     after_total = total - groups.weight[leaves] + groups.weight[joins]
     change, at, other = np.int64(0), sets.offsets[leaves], sets.offsets[joins]
     while at < sets.offsets[leaves + 1] or other < sets.offsets[joins + 1]:
@@ -226,4 +281,35 @@ def changed(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joins
         else:
             change -= weighed
         change += after_total - after_weighed if 2 * after > size else after_weighed
+    return int(change + base * (after_total - total))
+
+
+@compiled
+def resized(sets: Sets, groups: Groups, group: int, row: int, record: int, times: int) -> int:
+    """By how much the cost of a group grows if a record joins, or (-1) leaves."""
+    size, total, base = groups.size[group], groups.total[row], groups.base[row]
+    after_size, after_total = size + times, total + times * groups.weight[record]
+    # Items the record does not have, that more than half have in one of the two sizes only.
+    odd = max(size, after_size) % 2
+    edge = max(size, after_size) // 2
+    items, weights = np.int64(0), np.int64(0)
+    if not odd:
+        items, weights = groups.items_of[row, edge], groups.weight_of[row, edge]
+    change = np.int64(0)
+    for at in range(sets.offsets[record], sets.offsets[record + 1]):
+        having, weighed = groups.counts[row, sets.items[at]], groups.weighed[row, sets.items[at]]
+        after, after_weighed = having + times, weighed + times * groups.weight[record]
+        if not odd and having == edge:
+            items, weights = items - 1, weights - weighed
+        if 2 * having > size:
+            base -= 1
+            change -= total - weighed
+        else:
+            change -= weighed
+        change += after_total - after_weighed if 2 * after > after_size else after_weighed
+    if times > 0:
+        base -= items
+        change += weights - (items * total - weights)
+    else:
+        change += (items * after_total - weights) - weights
     return int(change + base * (after_total - total))
