@@ -260,9 +260,10 @@ def evaluate(task: PartialTask, labels: Cut) -> Evaluation:
 
 @dataclass
 class PartialSearch(Search):
-    """A search over label sets as it goes."""
+    """A search over label sets as it goes; most_rpd: label sets with a higher RPD are not the best."""
 
     task: PartialTask
+    most_rpd: Fraction | None = None
 
     def evaluate(self, cuts: Iterable[Cut]) -> list[Evaluation]:
         """As many as max_cuts leaves."""
@@ -274,9 +275,14 @@ class PartialSearch(Search):
             one = evaluate(self.task, labels)
             self.seen.append(one)
             made.append(one)
-            if self.is_open(one) and one.diverse and (self.best is None or one.rank < self.best.rank):
+            better = self.best is None or one.rank < self.best.rank
+            allowed = self.most_rpd is None or self.rpd_of(one) <= self.most_rpd
+            if self.is_open(one) and one.diverse and better and allowed:
                 self.best = one
         return made
+
+    def rpd_of(self, one: Evaluation) -> Fraction:
+        return rpd(one.published, self.task.dgh, self.task.level_count)
 
 
 class Way(NamedTuple):
@@ -324,9 +330,35 @@ def gcs(task: PartialTask, g: int, *, without_dis: bool = False, max_cuts: int |
 
 
 def beam(task: PartialTask, width: int, *, max_cuts: int | None = None) -> PartialSearch:
-    """Per number of specializations the `width` cheapest label sets over all parents; no closed values but failures."""
+    """Per number of specializations the `width` cheapest label sets over all parents; no closed values but failures.
+
+    First over full cuts, then below the best of them. With RPD_a, no label set is the best whose RPD is above that one's.
+    """
     search = PartialSearch(task, max_cuts=max_cuts)
-    kept = [Way(one, frozenset(), task.closed) for one in search.evaluate([(STAR,)])]
+    kept = [(one, task.closed) for one in search.evaluate([(STAR,)])]
+    start = kept[0][0]
+    while kept and not search.stopped:
+        search.pops += len(kept)
+        families = [(task.dgh.specializations(one.cut, closed), closed) for one, closed in kept]
+        fresh = dict.fromkeys(kid for kids, _ in families for _, kid in kids)
+        made = {one.cut: one for one in search.evaluate(fresh)}
+        closed_below = {
+            kid: closed | {value for value, other in kids if other in made and not made[other].passed}
+            for kids, closed in reversed(families)  # of the first parent, where there are several
+            for _, kid in kids
+        }
+        fit = sorted((one for one in made.values() if search.is_open(one)), key=lambda one: one.rank)
+        kept = [(one, closed_below[one.cut]) for one in fit[:width]]
+    if search.best is not None and task.cost == "rpd_a":
+        search.most_rpd = search.rpd_of(search.best)
+    beam_below(search, search.best or start, width)
+    return search
+
+
+def beam_below(search: PartialSearch, start: Evaluation, width: int) -> None:
+    """The beam over label sets below one."""
+    task = search.task
+    kept = [Way(start, frozenset(), task.closed)]
     while kept and not search.stopped:
         search.pops += len(kept)
         met: set[frozenset[str]] = set()  # sets of specialized values; those of other generations have other sizes
@@ -336,4 +368,3 @@ def beam(task: PartialTask, width: int, *, max_cuts: int | None = None) -> Parti
             met.update(parent.specialized | {value} for value in fresh)
             kids += kids_of(search, parent, fresh)
         kept = sorted(kids, key=lambda way: way.one.rank)[:width]
-    return search

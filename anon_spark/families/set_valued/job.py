@@ -78,7 +78,7 @@ class SetValuedSpec(Spec):
         description="groups: disjoint, fewer errors; ring: the paper's, overlapping neighbourhoods, of which more can be told.")
     effort: Literal["none", "normal", "deep"] = Field(
         default="normal",
-        description="Of graph groups: how long records are moved and swapped between groups so that errors fall; none: not at all.")
+        description="Of graph groups: how long records are moved between groups so that errors fall; none: not at all.")
     truth: Literal["spaced", "shift", "paper"] | None = Field(
         default=None, description="With l: how equal labels are kept apart; shift keeps l by its definition only.")
     block: int = Field(default=5000, ge=1, description="Least number of records of a block; blocks are separate rings.")

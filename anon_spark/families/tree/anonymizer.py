@@ -111,7 +111,7 @@ class TreeAnonymizer:
         # 2. the best cut that keeps the guarantee
         evaluator = Evaluator(forest, settings, negations=negated)
         evaluator.counter = counter_of(records, evaluator.promise, workspace)
-        seen = searched(forest, settings, evaluator.judge, records.occurring, self.progress)
+        seen = searched(forest, settings, evaluator, records.occurring, self.progress)
         if seen.best is None:
             raise DataError(
                 "No cut keeps the guarantee: with l, sensitive values go along with others in every cut. Lower l or m.",

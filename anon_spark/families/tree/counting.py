@@ -41,6 +41,7 @@ from anon_spark.families.tree.structure import (
     Solution,
     Step,
     evaluation,
+    rounded,
 )
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.model.tree import NONE, Cut, Forest
@@ -147,6 +148,13 @@ class Evaluator:
         self._slots.clear()
         return [done[at] for at in range(len(steps))]
 
+    def rpd(self, solutions: Sequence[Solution]) -> list[float]:
+        """RPD of what each solution publishes. Cost: a batch."""
+        asked = [self._asked(CostQuestion(one.cut, one.pairs, "rpd")) for one in solutions]
+        found = [rounded(answer) for answer in self.counter.answers(asked) if not isinstance(answer, Answer)]
+        self._slots.clear()
+        return found
+
     def rare_types(self) -> list[str]:
         """Names of the node types of which fewer than k records have a value, so that no cut can show them. Cost: a batch."""
         roots = self.forest.specialized(self.forest.most_general, self.forest.top)
@@ -174,7 +182,7 @@ class Evaluator:
         pairs: Codes = np.array(question.pairs, dtype=np.int32).reshape(-1, 2)
         nothing: Ints = np.zeros(0, dtype=np.int64)
         if isinstance(question, CostQuestion):
-            cost = self.settings.cost
+            cost = question.cost or self.settings.cost
             factors = self.forest.ncp(question.cut) if cost == "ncp" else self._factors
             none: Flags = np.zeros(0, dtype=np.bool_)
             return Asked(slots, self.forest.top, pairs, 0, none, (nothing,) * 3, None, factors, cost)

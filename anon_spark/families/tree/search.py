@@ -1,6 +1,6 @@
 """ACS, GCS, OCS and beam search over the cuts, from {*} downwards.
 
-Every search sees cuts through `Evaluator.judged`, which judges a list of them side by side. A value is specialized once on the
+Every search sees cuts through `Evaluator.judge`, which judges a list of them side by side. A value is specialized once on the
 way to a cut: a partial cut may still have it. A closed value is never specialized below; costs are rounded to 12 significant
 digits, and of equal ones the most general cut comes first.
 """
@@ -8,9 +8,10 @@ digits, and of equal ones the most general cut comes first.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Protocol
 
 from anon_spark.families.tree.settings import Settings
 from anon_spark.families.tree.structure import Solution, Step
@@ -19,7 +20,14 @@ from anon_spark.model.tree import Cut, Forest
 
 Closed = frozenset[int]
 Order = tuple[float, bool, int, Cut]
-Judge = Callable[[Sequence[Step]], list[Solution]]
+
+
+class Judge(Protocol):
+    """Judges cuts side by side, and tells the RPD of solutions."""
+
+    def judge(self, steps: Sequence[Step]) -> list[Solution]: ...
+
+    def rpd(self, solutions: Sequence[Solution]) -> list[float]: ...
 
 
 class BudgetSpent(Exception):
@@ -34,6 +42,7 @@ class Seen:
     settings: Settings
     judge: Judge
     progress: Progress | None = None
+    most_rpd: float | None = None  # solutions with a higher RPD are not the best
     evaluated: int = 0
     passed: int = 0  # ValueCheck
     pops: int = 0
@@ -52,13 +61,15 @@ class Seen:
         if limit is not None and self.best is not None and perf_counter() - self.started > limit:
             self.stopped_by = "max_seconds"
             raise BudgetSpent
-        solutions = self.judge(wanted[:left])
+        solutions = self.judge.judge(wanted[:left])
         self.evaluated += len(solutions)
         self.passed += sum(solution.fits for solution in solutions)
-        for solution in solutions:
-            if solution.valid and (self.best is None or self.order(solution) < self.order(self.best)):
-                self.best = solution
-                self.trail.append((self.evaluated, solution.cost))
+        better = [one for one in solutions if one.valid and (self.best is None or self.order(one) < self.order(self.best))]
+        if better and self.most_rpd is not None:
+            better = [one for one, rpd in zip(better, self.judge.rpd(better), strict=True) if rpd <= self.most_rpd]
+        if better:
+            self.best = min(better, key=self.order)
+            self.trail.append((self.evaluated, self.best.cost))
         if self.progress is not None and self.best is not None:
             message = f"cuts evaluated, best loss {self.best.cost:.6g}"
             self.progress(self.evaluated, self.settings.max_cuts or 0, message)
@@ -85,7 +96,8 @@ def searched(
     """
     seen = Seen(forest, settings, judge, progress)
     closed = unseen_nodes(forest, occurring) if settings.close_unseen else frozenset()
-    walk = {"acs": all_cuts, "gcs": greedy_cuts, "ocs": greedy_cuts, "beam": beam_cuts}[settings.search]
+    beam = beam_cuts if settings.cuts == "full" else partial_beam_cuts
+    walk = {"acs": all_cuts, "gcs": greedy_cuts, "ocs": greedy_cuts, "beam": beam}[settings.search]
     try:
         (start,) = seen.judged([Step(forest.most_general)])
         if start.fits:
@@ -146,8 +158,24 @@ def greedy_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
             queue = heapq.nsmallest(settings.queue_limit, queue)  # a sorted list is a heap
 
 
-def beam_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
-    """Of each generation, the `width` cheapest cuts over all parents; values are closed by failed ValueChecks only."""
+def partial_beam_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
+    """The beam over full cuts, then over partial ones below the best of them.
+
+    A beam over partial cuts alone follows many small gains, and ended above the best full cut in 5 of 15 settings measured.
+    Guarantee: no solution is taken that loses more than the best full cut, neither by the cost of the search nor, if that is
+    RPD_a, by RPD, of which RPD_a is an estimate.
+    """
+    beam_cuts(seen, start, closed, whole=True)
+    if seen.best is not None and seen.settings.cost == "rpd_a":
+        (seen.most_rpd,) = seen.judge.rpd([seen.best])
+    beam_cuts(seen, seen.best or start, closed)
+
+
+def beam_cuts(seen: Seen, start: Solution, closed: Closed, whole: bool = False) -> None:
+    """Of each generation, the `width` cheapest cuts over all parents; values are closed by failed ValueChecks only.
+
+    whole: a value is specialized to all its children, or not at all, also where cuts are partial.
+    """
     forest, width = seen.forest, seen.settings.width
     none: frozenset[int] = frozenset()
     met = {none}  # the values that were specialized on the way to a cut; of a partial cut, in any order
@@ -160,7 +188,7 @@ def beam_cuts(seen: Seen, start: Solution, closed: Closed) -> None:
                 if done | {value} not in met:
                     met.add(done | {value})
                     wanted.append((at, value))
-        kids = seen.judged([Step(generation[at][0].cut, value, generation[at][0].clean) for at, value in wanted])
+        kids = seen.judged([Step(generation[at][0].cut, value, generation[at][0].clean, whole) for at, value in wanted])
         seen.pops += len(generation)
         # 2. values that fail below a cut fail below all its kids
         failed = [set(closed) for _, closed, _ in generation]

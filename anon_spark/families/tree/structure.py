@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from anon_spark.families.tree.settings import Settings
+from anon_spark.families.tree.settings import Cost, Settings
 from anon_spark.model.tree import Cut, Forest
 
 Pair = tuple[int, int]  # nodes (a, b): a is an ancestor of b
@@ -79,6 +79,7 @@ class CostQuestion:
 
     cut: Cut
     pairs: tuple[Pair, ...]
+    cost: Cost | None = None  # None: that of the search
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,13 @@ Evaluation = Generator[Question | CostQuestion, Any, Solution]
 class Step:
     """A cut to be judged: the one given, or what it becomes when one of its nodes is specialized.
 
-    clean: the given cut gave up no relation.
+    clean: the given cut gave up no relation. whole: all children of the node are shown, also where cuts are partial.
     """
 
     cut: Cut
     node: int | None = None
     clean: bool = False
+    whole: bool = False
 
 
 def evaluation(step: Step, forest: Forest, settings: Settings, incremental: bool = True) -> Evaluation:
@@ -121,7 +123,7 @@ def evaluation(step: Step, forest: Forest, settings: Settings, incremental: bool
     """
     # 1. the cut, and ValueCheck
     counted: Answer | None
-    if step.node is not None and settings.cuts == "partial" and step.node != forest.top:
+    if step.node is not None and settings.cuts == "partial" and not step.whole and step.node != forest.top:
         cut, fresh, counted = yield from partly_specialized(step.cut, step.node, forest, settings, incremental)
         if counted is None:
             return Solution(cut, fits=False, valid=False, clean=False)
@@ -144,9 +146,13 @@ def evaluation(step: Step, forest: Forest, settings: Settings, incremental: bool
         fixed = sequentially_fixed if settings.mode == "sequential" else fixed_structure
         pairs = yield from fixed(cut, settings)
     # 4. loss
-    cost: float = yield CostQuestion(cut, pairs)
-    rounded = float(f"{cost:.12g}")  # sums depend on how records are spread
-    return Solution(cut, True, counted.diversity == 0, not pairs, pairs, rounded)
+    cost = yield CostQuestion(cut, pairs)
+    return Solution(cut, True, counted.diversity == 0, not pairs, pairs, rounded(cost))
+
+
+def rounded(loss: float) -> float:
+    """Without the digits in which sums depend on how records are spread."""
+    return float(f"{loss:.12g}")
 
 
 # --- partial cuts -------------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class Loaded:
         timed = PartsTimed(LocalCounter(self.trees, evaluator.promise))
         evaluator.counter = timed
         started = perf_counter()
-        seen = searched(self.forest, settings, evaluator.judge, self.records.occurring, progress)
+        seen = searched(self.forest, settings, evaluator, self.records.occurring, progress)
         return Searched(settings, seen, perf_counter() - started, evaluator.rounds, dict(timed.seconds))
 
     def rpd(self, cut: Cut, pairs: Sequence[tuple[int, int]]) -> float:

@@ -36,7 +36,7 @@ def evaluator(forest: Forest, records: Sequence[oracle.Tree], settings: Settings
 def search(forest: Forest, records: Sequence[oracle.Tree], negations: Sequence[str] = (), **told: Any) -> Seen:
     settings = Settings(**{"cuts": "full", **told})
     occurring = {forest.number(label) for record in records for path in record for label in path}
-    return searched(forest, settings, evaluator(forest, records, settings, negations).judge, occurring)
+    return searched(forest, settings, evaluator(forest, records, settings, negations), occurring)
 
 
 def named(forest: Forest, one: Solution) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
