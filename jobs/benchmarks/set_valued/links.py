@@ -24,7 +24,7 @@ from anon_spark.samples.baskets import baskets
 from anon_spark.spark_session import make_session
 from jobs.benchmarks.set_valued.attacks import by_simulation
 
-PAGE = Path(__file__).parents[2] / "docs" / "linking.md"
+PAGE = Path(__file__).parents[3] / "docs" / "linking.md"
 MARK = "<!-- measured: everything below is written by jobs/benchmarks/set_valued/links.py -->"
 ROWS, DRAWS, SAMPLE = 1_000, 400, 500
 KEY = "linking"
