@@ -78,7 +78,7 @@ def parse_job(families: Families, raw: Mapping[str, Any], base: Path) -> JobSpec
             if path not in explained or not what.startswith(_UNKNOWN)
         ]
         faults += [(path, what + _nearest_repeated(path, model) if what == _UNKNOWN else what) for path, what in wrong]
-        _refuse([*faults, *between])
+        _refuse([*faults, *between] or [("", str(detail["msg"])) for detail in error.errors()])
     if faults:
         _refuse(faults)
     return job

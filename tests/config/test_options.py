@@ -246,3 +246,30 @@ def test_the_hash_sees_every_key(family: str) -> None:
 
     job = next(sections_of(family))
     assert isinstance(job, JobSpec) and list(lacking(job, job.content())) == []
+
+
+REFUSED_ALONE = {  # they need another key
+    *(("lattice", "depth", word) for word in ("best", "worst")),
+    ("lattice", "loss", "cm"),
+    ("relational_transaction", "distance", "utility_loss"),
+    *(("set_valued", "truth", word) for word in ("spaced", "shift", "paper")),
+}
+
+
+@pytest.mark.parametrize("option", [one for one in WORDS if one.name not in ("nulls", "on_unseen")], ids=str)
+def test_a_job_may_say_any_word_alone(option: Option) -> None:
+    """The defaults of other keys are in no conflict with it."""
+    places = {"input": {"table": "db.source"}, "output": {"table": "db.release", "runs": "db.runs"}}
+    family, section = FAMILIES[option.family], type(getattr(next(sections_of(option.family)), option.family))
+    if option.name not in section.model_fields:
+        return
+    for word in literals(option.field.annotation):
+        own = {**family.job.get(option.family, {}), option.name: word}
+        job = {"anon_spark": 1, "family": option.family, **places, "privacy": {"k": 2}, **family.job, option.family: own}
+        try:
+            parse_job(job, Path("/jobs"))
+            refused = False
+        except ConfigurationError as error:
+            refused = True
+            assert str(error), (option, word)
+        assert refused == ((option.family, option.name, word) in REFUSED_ALONE), (option, word)

@@ -145,7 +145,8 @@ class SetValuedJob(JobSpec):
         if raw.get("on_unseen") == "suppress":
             yield "on_unseen", "suppress has no meaning here: items have no hierarchy; remove it"
         options = section(raw, "set_valued")
-        if options.get("effort") is not None and options.get("graph", SetValuedSpec().graph) != "groups":
+        usual = SetValuedSpec()  # a value that equals its default is no statement of the user
+        if options.get("effort") not in (None, usual.effort) and options.get("graph", usual.graph) != "groups":
             yield "set_valued.effort", "goes with graph: groups only; remove it"
         if "k" in parameters and options.get("truth") is not None:
             yield "set_valued.truth", "goes with privacy.l only; remove it"
