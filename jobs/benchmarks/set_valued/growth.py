@@ -41,6 +41,7 @@ class Fitted:
     way: str
     rows: int
     seconds: float
+    sort: float
     in_blocks: float  # of these, orders, graphs and draws of the blocks
     blocks: int
     steps: int
@@ -86,6 +87,7 @@ def fitted(df: DataFrame, way: str, k: int = K) -> Fitted:
             way,
             recoding.records.rows,
             seconds,
+            recoding.statistics.seconds_sort,
             recoding.statistics.seconds,
             measures.blocks,
             measures.steps,
@@ -177,8 +179,8 @@ def exponents(found: Sequence[Grown], way: str) -> str:
 
 
 def against_sort(run: Mapping[str, Any], plain: float, way: str) -> list[str]:
-    """Cells of a whole run's fit beside the plain sort and beside the family's own sorting."""
-    fit, own = run["timings"]["fit"], run["statistics"]["seconds_sort"]
+    """Cells of a fit beside the plain sort and beside the family's own sorting."""
+    fit, own = run["timings"]["fit"], run["seconds_sort"]
 
     def ratio(sorting: float) -> str:
         kept = "" if way != RING_TSP else ", kept" if fit <= MOST_SORTS * sorting else ", **not kept**"

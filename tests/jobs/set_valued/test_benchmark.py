@@ -279,7 +279,7 @@ def grown(seconds: float) -> list[set_valued_growth.Grown]:
             100 * times,
             1.0,
             {
-                way: set_valued_growth.Fitted(way, 100 * times, float(took), float(took), times, 10, 5, error)
+                way: set_valued_growth.Fitted(way, 100 * times, float(took), 1.0, float(took), times, 10, 5, error)
                 for way, error in zip(set_valued_growth.WAYS, (0.2, 0.1, 0.12, 0.09), strict=True)
             },
         )
@@ -297,7 +297,7 @@ def test_the_limit_of_growth_is_judged() -> None:
 
 def whole(fit: float) -> dict[str, Any]:
     found = {
-        way: {"timings": {"fit": took}, "statistics": {"seconds_sort": 4.0}, "blocks": 2, "er": error, "rows": 9}
+        way: {"timings": {"fit": took}, "seconds_sort": 4.0, "blocks": 2, "er": error, "rows": 9}
         | {"total": 50.0, "chosen": {"gray": 2}}
         for way, took, error in zip(set_valued_growth.WAYS, (fit, 3 * fit, 10, 15 * fit / 20), (0.5, 0.4, 0.4, 0.3), strict=True)
     }
