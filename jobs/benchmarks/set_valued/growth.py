@@ -77,9 +77,9 @@ def plain_sort(df: DataFrame, items: str) -> float:
     return seconds
 
 
-def fitted(df: DataFrame, way: str, k: int = K) -> Fitted:
-    """One fit with draws that are the same every time."""
-    with Workspace(df.sparkSession) as workspace:
+def fitted(df: DataFrame, way: str, k: int = K, work: str | None = None) -> Fitted:
+    """One fit with draws that are the same every time. work: where its files go, on a cluster."""
+    with Workspace(df.sparkSession, work) as workspace:
         anonymizer = SetValuedAnonymizer(items="items", k=k, key="benchmark", **WAYS[way])
         seconds, recoding = timed(lambda: anonymizer.fit(df, workspace))
         measures = recoding.measured().measures

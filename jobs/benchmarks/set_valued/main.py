@@ -74,14 +74,14 @@ def whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
     plain_sort(read, "items")  # the first reads the table's log and compiles
     found: dict[str, Any] = {"rows": rows, "plain_sort": plain_sort(read, "items"), "orders": {}}
     for way in WAYS:
-        found["orders"][way] = basket_release(spark, folder, rows) if way == SWAPPED else basket_fit(read, way)
+        found["orders"][way] = basket_release(spark, folder, rows) if way == SWAPPED else basket_fit(read, way, folder)
     shutil.rmtree(folder)
     return {**found, "total": found["orders"][SWAPPED]["total"]}
 
 
-def basket_fit(baskets: DataFrame, way: str) -> dict[str, Any]:
+def basket_fit(baskets: DataFrame, way: str, folder: Path) -> dict[str, Any]:
     """What one fit took and gave."""
-    found = fitted(baskets, way, K)
+    found = fitted(baskets, way, K, (folder / "work").as_uri())
     return {"timings": {"fit": found.seconds}, "seconds_sort": found.sort, "blocks": found.blocks, "er": found.error_rate}
 
 
