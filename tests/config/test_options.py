@@ -273,3 +273,17 @@ def test_a_job_may_say_any_word_alone(option: Option) -> None:
             refused = True
             assert str(error), (option, word)
         assert refused == ((option.family, option.name, word) in REFUSED_ALONE), (option, word)
+
+
+def test_a_refusal_by_defaults_has_a_reason_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conflict that is found only when the defaults are filled in is told as well."""
+
+    def conflicts(_: type[JobSpec], raw: Mapping[str, Any], __: Path | None) -> Iterator[tuple[str, str]]:
+        if "nulls" in raw:  # the user did not say it
+            yield "nulls", "cannot be"
+
+    monkeypatch.setattr(JobSpec, "conflicts", classmethod(conflicts))
+    places = {"input": {"table": "db.source"}, "output": {"table": "db.release", "runs": "db.runs"}}
+    job = {"anon_spark": 1, "family": "mst", **places, "privacy": {"k": 2}, **FAMILIES["mst"].job}
+    with pytest.raises(ConfigurationError, match="nulls: cannot be"):
+        parse_job(job, Path("/jobs"))

@@ -146,6 +146,8 @@ def whole_text(whole: Sequence[dict[str, Any]]) -> str:
         table(["records", "way", "fit", "plain sort", "fit / plain sort", "own sort", "fit / own sort"], sorts),
         " ".join(f"{size['rows']:,} records: {prices_text(_fits(size))}" for size in whole)
         + f" Orders chosen by block: {chosen}.",
+        "The default way is measured in a whole run, whose fit also checks persons and carries the sensitive column; the others "
+        "are fits of the items alone. So what swaps cost is at most what is said here.",
     ]
     if len(whole) > 1:
         times, exponent = growth([size["orders"][SWAPPED] for size in whole])
