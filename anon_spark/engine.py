@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+
+_IN_ONE_TASK: ContextVar[bool] = ContextVar("anon_spark_in_one_task", default=False)
 
 
 def small_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -15,6 +22,37 @@ def small_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     The values are in no plan, so in no event log.
     """
     return spark.createDataFrame(table, schema=from_arrow_schema(table.schema))
+
+
+def gathered(frame: DataFrame, small: bool) -> DataFrame:
+    """The frame in one task if it is small: then Spark shuffles nothing, and needs one job. Same rows either way."""
+    return frame.coalesce(1) if small else frame
+
+
+@contextmanager
+def in_one_task(small: bool) -> Iterator[None]:
+    """Within the block, if the table of the run is small, no frame is broadcast: see `beside`."""
+    token = _IN_ONE_TASK.set(small)
+    try:
+        yield
+    finally:
+        _IN_ONE_TASK.reset(token)
+
+
+def beside(frame: DataFrame) -> DataFrame:
+    """A small frame as the right side of a join by equal columns: every task gets it whole.
+
+    It is broadcast, which is a job of its own. In a run on a small table, whose rows are in one task, it is joined in that
+    task. Same rows either way.
+    """
+    return frame.coalesce(1).hint("shuffle_hash") if _IN_ONE_TASK.get() else F.broadcast(frame)
+
+
+def crossed(frame: DataFrame, few: DataFrame) -> DataFrame:
+    """Every row of a frame with every row of a small one; the small one as in `beside`."""
+    if not _IN_ONE_TASK.get():
+        return frame.crossJoin(F.broadcast(few))
+    return frame.crossJoin(few.coalesce(1).hint("shuffle_replicate_nl")).coalesce(1)  # Spark forgets that it was one partition
 
 
 def setting(spark: SparkSession, name: str, default: str) -> str:

@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
 # packages of jobs.benchmarks, each with main.py: SIZES, the command `scale`, maybe more words for it, and report(grown, options)
 FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
+PARTS = (*FAMILIES, "small")  # the last: fixed costs of whole runs, of all families
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "64m",
@@ -62,7 +63,7 @@ def scaled(script: str, rows: int, folder: str | None, more: Sequence[str] = ())
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Benchmark a family; writes BENCHMARKS.md.")
-    parser.add_argument("family", choices=FAMILIES)
+    parser.add_argument("family", choices=PARTS)
     parser.add_argument("--data", type=Path, help="folder that holds adult/, fimi/ and informs/, to measure on real tables")
     parser.add_argument("--rows", type=int, nargs="*", help="sizes of the growth (default: those of the family)")
     parser.add_argument("--folder", help="where tables of the growth go (default: the temporary folder)")
@@ -70,6 +71,7 @@ def main() -> int:
     parser.add_argument("--plain-rows", type=int, nargs="*", help="mst: of these, those merged plainly too (default: all)")
     parser.add_argument("--copies", type=int, nargs="+", help="set_valued: how many times the table of the growth is copied")
     parser.add_argument("--tables", type=Path, help="tree: folder that keeps the TPC-H tables for other runs (default: none)")
+    parser.add_argument("--beside", help="small: an earlier commit that is measured, too")
     parser.add_argument("--times", type=float, help="tree: ACS gets so many times the time of a budget (default: 10)")
     options = parser.parse_args()
     family = import_module(f"jobs.benchmarks.{options.family}.main")

@@ -46,7 +46,7 @@ BRIEF = {  # a process that lives for a minute: nothing of it is worth compiling
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 STEPS = (
-    "identity", "clean", "fit", "release", "audit", "risk", "findings", "publish", "commit", "write", "compare", "committed",
+    "identity", "clean", "fit", "release", "audit", "risk", "publish", "commit", "write", "compare", "committed",
     "report", "log",
 )  # fmt: skip
 PUBLISHING = ("commit", "write", "compare", "committed")  # also tried where an old release stands

@@ -22,10 +22,11 @@ from anon_spark.auditing import (
     RowAccount,
     Verdict,
     verify_columns,
-    verify_one_row_each,
-    verify_order,
     verify_rows,
 )
+from anon_spark.auditing.release.content import contents_to_be, copy_check
+from anon_spark.auditing.release.hygiene import order_check
+from anon_spark.auditing.release.persons import one_row_each_check
 from anon_spark.columns import quoted
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError, GuaranteeViolated
@@ -34,6 +35,7 @@ from anon_spark.model.facts import Facts
 from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.progress import Progress
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
@@ -110,6 +112,12 @@ class Staged(Generic[R]):
     recoding: R
     order_key: DataFrame
     workspace: Workspace
+    contents: Pending[list[str]] | None = None  # digests of the input, where `source` is a copy of it
+
+    @property
+    def small(self) -> bool:
+        """Whether one task can hold the tables."""
+        return self.workspace.small
 
     @cached_property
     def release(self) -> DataFrame:
@@ -134,10 +142,15 @@ class Examined:
 
 @dataclass(frozen=True)
 class Audit:
-    """All checks of a staged release, and where the rows of the source went."""
+    """All checks of a staged release, where the rows of the source went, and a digest of the rows that were checked.
+
+    read: the digests of the input, where a copy of it was compared with them.
+    """
 
     verdicts: Sequence[Verdict]
     account: RowAccount
+    content: str
+    read: Sequence[str] = ()
 
     def first(self, kind: Kind) -> Verdict:
         """The first check of a kind; of the promise, this is the decisive one."""
@@ -181,7 +194,7 @@ class Pipeline(ABC, Generic[J, R, T]):
         """The recoding of the table. key: the secret of every draw; families without draws ignore it."""
 
     @abstractmethod
-    def examine(self, staged: Staged[R]) -> Examined:
+    def examine(self, staged: Staged[R]) -> Pending[Examined]:
         """The family's checks of a staged release, all of which must pass before it is published."""
 
     @abstractmethod
@@ -189,7 +202,7 @@ class Pipeline(ABC, Generic[J, R, T]):
         """The checks of the current release that need no private data of its run."""
 
     @abstractmethod
-    def facts(self, staged: Staged[R], audit: Audit) -> T:
+    def facts(self, staged: Staged[R], audit: Audit) -> Pending[T]:
         """Facts for the report, the run log and comparisons: the fit, counts of the audit, what attackers gain."""
 
     @abstractmethod
@@ -236,7 +249,7 @@ class Pipeline(ABC, Generic[J, R, T]):
 
     def read(self, df: DataFrame) -> DataFrame:
         """The part of the input that decides the release; equal inputs give equal frames."""
-        return df.select(*(F.col(quoted(name)) for name in (*self.named, *self.persons)))
+        return self.needed(df)
 
     def budget(self, rows: int) -> int:
         """How many of `rows` may be suppressed."""
@@ -269,6 +282,10 @@ class Pipeline(ABC, Generic[J, R, T]):
     def persons(self) -> list[str]:
         """The column of persons, if there is one."""
         return [] if self.job.columns.person is None else [self.job.columns.person]
+
+    def needed(self, df: DataFrame) -> DataFrame:
+        """The columns of the input that a run looks at."""
+        return df.select(*(F.col(quoted(name)) for name in (*self.named, *self.persons)))
 
     @property
     def unchanged(self) -> list[str]:
@@ -304,13 +321,17 @@ class Pipeline(ABC, Generic[J, R, T]):
         columns, expected = self.column_verdict(release), self.expected(release.columns)
         if set(expected) - set(release.columns) or len(set(release.columns)) < len(release.columns):
             columns.require()
-        examined = self.examine(staged)
+        examined, order, persons, (copied, read), digests = together(
+            self.examine(staged),
+            order_check(staged.rows, staged.order_key, staged.recoding.published),
+            self._one_row_each(staged.source),
+            copy_check(self.read(staged.source), staged.contents),
+            contents_to_be(release, release.columns),
+        ).get()
         require_examined(examined)
-        order = verify_order(staged.rows, staged.order_key, staged.recoding.published)
         rows = self._row_verdict(examined, staged.recoding.left_out())
-        persons = self._one_row_each(staged.source)
-        verdicts = [columns, *examined.promise, *examined.truth, *persons, rows, order, *examined.more]
-        return Audit(verdicts, examined.account)
+        verdicts = [columns, *examined.promise, *examined.truth, *persons, rows, *copied, order, *examined.more]
+        return Audit(verdicts, examined.account, digests[0], read)
 
     def verify_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> list[Verdict]:
         """The verdicts on the current release."""
@@ -318,7 +339,7 @@ class Pipeline(ABC, Generic[J, R, T]):
         if set(self.expected(release.columns)) - set(release.columns):
             return [columns]
         examined = self.examine_current(source, release, metadata)
-        persons = self._one_row_each(source)
+        persons = self._one_row_each(source).get()
         return [columns, *examined.promise, *examined.truth, *persons, self._row_verdict(examined, {}), *examined.more]
 
     def column_verdict(self, release: DataFrame) -> Verdict:
@@ -326,8 +347,9 @@ class Pipeline(ABC, Generic[J, R, T]):
         forbidden = [*self.job.columns.identifiers, *self.persons, *self.hidden]
         return verify_columns(release, self.expected(release.columns), forbidden, self.labelled)
 
-    def _one_row_each(self, source: DataFrame) -> list[Verdict]:
-        return [] if self.counts_persons else [verify_one_row_each(source, person) for person in self.persons]
+    def _one_row_each(self, source: DataFrame) -> Pending[tuple[Verdict, ...]]:
+        checked = () if self.counts_persons else self.persons
+        return together(*(one_row_each_check(source, person) for person in checked))
 
     def _row_verdict(self, examined: Examined, claimed: Mapping[str, int]) -> Verdict:
         account = examined.account

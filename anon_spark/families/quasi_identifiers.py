@@ -19,10 +19,12 @@ from anon_spark.model.facts import LookUp, LookUpFacts, LookUpRisk, SizeRange, U
 from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Lattice, lattice_of
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
-from anon_spark.risk import CoverRisk, LinkRisk, homogeneity
+from anon_spark.risk import CoverRisk, Homogeneity, LinkRisk
+from anon_spark.risk.look_up.homogeneity import homogeneity_to_be
 from anon_spark.risk.look_up.uniqueness import Uniqueness
 
 Q = TypeVar("Q", bound=QuasiIdentifierJob)
@@ -93,8 +95,10 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
         return lattice_of(hierarchies)
 
     def unique_before(self, counted: Frequencies) -> float:
-        """Share of source rows that are alone on their quasi-identifiers. Cost: one job over the distinct tuples."""
-        tuples = counted.frame.groupBy(*code_columns(len(self.hierarchies))).agg(F.sum(ROWS).alias(ROWS))
+        """Share of source rows that are alone on their quasi-identifiers. Cost: none, or one job over many distinct tuples."""
+        if counted.held is not None:
+            return Uniqueness(counted.rows, counted.tuples, int((counted.held.table.rows == 1).sum())).share
+        tuples = counted.files.frame.groupBy(*code_columns(len(self.hierarchies))).agg(F.sum(ROWS).alias(ROWS))
         return Uniqueness(counted.rows, counted.tuples, tuples.where(F.col(ROWS) == 1).count()).share
 
     def look_up(self, attack: LinkRisk | CoverRisk) -> LookUp:
@@ -109,12 +113,18 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
             **Estimate(attack.after_expected, attack.after_error, promised).facts(),
         )
 
-    def look_up_risk(self, staged: Staged[R], audit: Audit, counted: Frequencies, attack: LookUp) -> LookUpRisk:
-        """The gain of an attacker who knows the quasi-identifiers. Cost: two jobs."""
+    def look_up_risk(
+        self, staged: Staged[R], audit: Audit, counted: Frequencies, attack: Pending[LookUp]
+    ) -> Pending[LookUpRisk]:
+        """The gain of an attacker who knows the quasi-identifiers."""
         smallest = audit.first(Kind.PROMISE).facts["smallest"]
         unique = UniqueRows(self.unique_before(counted), 0.0 if smallest > 1 else None)
-        shared = homogeneity(staged.release, list(self.hierarchies), self.job.columns.sensitive)
-        return LookUpRisk(unique, attack, {entry.column: entry.share for entry in shared})
+        shared = homogeneity_to_be(staged.release, list(self.hierarchies), self.job.columns.sensitive)
+
+        def risk(both: tuple[LookUp, Sequence[Homogeneity]]) -> LookUpRisk:
+            return LookUpRisk(unique, both[0], {entry.column: entry.share for entry in both[1]})
+
+        return together(attack, shared).then(risk)
 
     def class_sizes(self, audit: Audit) -> tuple[SizeRange, ...]:
         """Sizes of the published classes, as the audit counted them."""

@@ -49,6 +49,7 @@ def read_input(spark: SparkSession, spec: InputSpec, fields: Sequence[str]) -> S
         table_id=json.dumps(origins, separators=(",", ":")),
         location=outermost.location,
         parts=parts,
+        small=all(part.small for part in parts.values()),
     )
 
 

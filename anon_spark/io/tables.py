@@ -12,8 +12,11 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.config import InputSpec, is_path, is_uri
+from anon_spark.engine import gathered
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.leftovers import folder_of, is_free
+
+SMALL_BYTES = 8 * 2**20  # of the files of a table that one task reads: starting more of them would cost more than it saves
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Snapshot:
     table_id: str | None
     location: str | None
     parts: Mapping[str, Snapshot] = field(default_factory=dict)  # of nested tables: each by its key, the outermost first
+    small: bool = False  # whether one task can hold the table; then the frame is one partition
 
     @property
     def tables(self) -> Mapping[str, Snapshot]:
@@ -47,7 +51,9 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
             raise ConfigurationError(
                 f"{key}.table: no readable {spec.format} table at {spec.table}. Check the path, the format and the rights."
             ) from error
-        return Snapshot(frame, spec.table, None, None, spec.table if is_path(spec.table) else None)
+        place = spec.table if is_path(spec.table) else None
+        small = place is not None and not is_uri(place) and _is_small(Path(place))
+        return Snapshot(gathered(frame, small), spec.table, None, None, place, small=small)
 
     newest = history(spark, spec.table, 1)
     detail = delta_detail(spark, spec.table) if newest else None
@@ -65,7 +71,10 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
         raise ConfigurationError(
             f"{key}.version: version {version} of {spec.table} cannot be read; the latest is {latest}."
         ) from error
-    return Snapshot(frame, spec.table, version, str(detail["id"]), str(detail["location"]))
+    small = version == latest and int(detail["sizeInBytes"]) <= SMALL_BYTES
+    return Snapshot(
+        gathered(frame, small), spec.table, version, str(detail["id"]), str(detail["location"]), small=small
+    )
 
 
 def read_version(spark: SparkSession, table: str, version: int, options: Mapping[str, str] | None = None) -> DataFrame:
@@ -135,6 +144,15 @@ def sql_name(table: str) -> str:
 
 def _quoted(part: str) -> str:
     return "`" + part.strip("`").replace("`", "``") + "`"
+
+
+def _is_small(path: Path) -> bool:
+    """Whether a file, or all files below a folder, have few bytes; not for a pattern of names."""
+    try:
+        files = [path] if path.is_file() else [part for part in path.rglob("*") if part.is_file()]
+        return path.exists() and sum(part.stat().st_size for part in files) <= SMALL_BYTES
+    except OSError:
+        return False
 
 
 def _has_files(path: str) -> bool:

@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS, is_reserved, quoted
-from anon_spark.engine import small_frame
+from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.metrics.query_error import distinct, pieces, places, presence
 from anon_spark.model.hierarchy import Hierarchy
@@ -89,7 +89,7 @@ def draw_workload(
         source.sparkSession, pa.table({_SENSITIVE: pa.array([sorted(sensitive)], pa.list_(pa.string()))})
     )
     shown = F.sort_array(F.array_except(F.array_compact(_ITEMS), _SENSITIVE)).alias(_ITEMS)
-    content = keyed.crossJoin(F.broadcast(apart)).select(*names, shown).groupBy(*names, _ITEMS)
+    content = crossed(keyed, apart).select(*names, shown).groupBy(*names, _ITEMS)
     # equal rows are numbered, so that each of them can be drawn
     numbered = content.agg(F.count(F.lit(1)).alias(_TIMES)).withColumn(
         _TIMES, F.explode(F.sequence(F.lit(1), F.col(_TIMES).cast("int")))

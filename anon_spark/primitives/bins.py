@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, quoted
-from anon_spark.engine import small_frame
+from anon_spark.engine import crossed, small_frame
 from anon_spark.model.hierarchy import BinGrid
 from anon_spark.model.hierarchy.values import BORDER_DIGITS, MAX_DIGITS, NUMBER
 
@@ -35,7 +35,7 @@ def with_bins(df: DataFrame, grids: Mapping[str, BinGrid]) -> DataFrame:
     if not grids:
         return df
     kept = [F.col(quoted(name)) for name in df.columns if name not in grids]
-    wide = df.crossJoin(F.broadcast(_border_frame(df.sparkSession, grids)))
+    wide = crossed(df, _border_frame(df.sparkSession, grids))
     for at, name in enumerate(grids):
         if isinstance(df.schema[name].dataType, (T.FractionalType, T.StringType)):
             wide = _with_parts(wide, name, at)

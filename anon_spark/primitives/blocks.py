@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.primitives.rounds import collect_small
 
 MOST_BLOCKS = 10_000_000
@@ -28,7 +28,7 @@ def joined_blocks(frame: DataFrame, block: str, numbers: Sequence[int], failed: 
 def renumbered(frame: DataFrame, block: str, numbers: Sequence[int], targets: Sequence[int]) -> DataFrame:
     """The frame with new block numbers. Cost: a broadcast join; no action."""
     table = pa.table({block: pa.array(numbers, pa.int64()), "target": pa.array(targets, pa.int64())})
-    joined = frame.join(F.broadcast(small_frame(frame.sparkSession, table)), block)
+    joined = frame.join(beside(small_frame(frame.sparkSession, table)), block)
     return joined.withColumn(block, F.col("target")).select(*frame.columns)
 
 

@@ -16,21 +16,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, ROWS, quoted
-from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.model.hierarchy import DateRule, Hierarchy, Rule
 from anon_spark.primitives.bins import OUTSIDE, WHOLE, with_bins
+from anon_spark.primitives.look_ups import LookUp, with_found
 from anon_spark.primitives.rounds import collect_small
 
 FRACTIONS = (T.FloatType, T.DoubleType, T.DecimalType)
 MOST_VALUES = 1_000_000
 UNSEEN = -1
+
+Value = tuple[str | None, int, int]  # a text, its rows, and those of them in scope
+Values = list[list[Value]]  # by quasi-identifier
 
 POSITION = PREFIX + "position"
 TEXT = PREFIX + "text"
@@ -127,26 +131,89 @@ def dictionaries(
     table = _values(keyed, names, there, rows, ~with_null)
     if table.num_rows == 0:
         raise DataError("The input table is empty: there is nothing to release.", rows=0)
-    values_by_column = _by_position(table, len(names))
-    parsers = [_parser(keyed, name, numbers) for name in names]
+    parsers = [_parser(isinstance(keyed.schema[name].dataType, T.LongType), name, numbers) for name in names]
+
+    def in_scope(entries: Sequence[Dictionary]) -> Values:
+        codes = [f"{CODE}{position}" for position in range(len(names))]
+        coded = with_codes(keyed, entries, [0] * len(names), codes)
+        unknown = reduce(or_, (there[name] & F.col(code).isNull() for name, code in zip(names, codes, strict=True)))
+        return _by_position(_values(coded, names, there, rows, ~_of_record(unknown, record)), len(names))
+
+    return _looked_up(hierarchies, parsers, nulls, _by_position(table, len(names)), in_scope)
+
+
+def dictionaries_of(
+    tuples: pa.Table, hierarchies: Mapping[str, Hierarchy | Rule], nulls: str, numbers: Collection[str] = ()
+) -> list[Dictionary]:
+    """As `dictionaries`, of tuples that the driver holds, with their ROWS. No Spark."""
+    names = list(hierarchies)
+    if tuples.num_rows == 0:
+        raise DataError("The input table is empty: there is nothing to release.", rows=0)
+    rows = tuples.column(ROWS).to_numpy()
+    parsers = [_parser(pa.types.is_integer(tuples.schema.field(name).type), name, numbers) for name in names]
+
+    def values(scope: NDArray[np.bool_]) -> Values:
+        return [_counted(tuples.column(name), rows, np.where(scope, rows, 0)) for name in names]
+
+    def in_scope(entries: Sequence[Dictionary]) -> Values:
+        return values(np.all([codes != UNSEEN for codes in codes_of(tuples, entries)], axis=0))
+
+    complete = np.ones(tuples.num_rows, dtype=np.bool_)
+    if nulls == "suppress":
+        complete = np.all([tuples.column(name).is_valid().to_numpy() for name in names], axis=0)
+    return _looked_up(hierarchies, parsers, nulls, values(complete), in_scope)
+
+
+def codes_of(tuples: pa.Table, entries: Sequence[Dictionary]) -> list[NDArray[np.int32]]:
+    """The leaf of each quasi-identifier of tuples that the driver holds; UNSEEN where it has none. No Spark."""
+    found = []
+    for entry in entries:
+        column = tuples.column(entry.name).combine_chunks()
+        places = pc.index_in(column, value_set=pa.array(entry.keys, column.type)).fill_null(-1).to_numpy()
+        leaves = np.append(entry.leaves, np.int32(UNSEEN))[places].astype(np.int32)
+        if entry.hierarchy.has_null:
+            leaves[~column.is_valid().to_numpy(zero_copy_only=False)] = entry.hierarchy.leaf_count - 1
+        found.append(leaves)
+    return found
+
+
+def _counted(column: pa.ChunkedArray[Any], rows: NDArray[np.int64], scope: NDArray[np.int64]) -> list[Value]:
+    """The texts of a column with their rows and rows in scope."""
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode("encode")
+    places = coded.indices.to_numpy()
+    sums = np.zeros((2, len(coded.dictionary)), dtype=np.int64)
+    np.add.at(sums[0], places, rows)
+    np.add.at(sums[1], places, scope)
+    return list(zip(coded.dictionary.to_pylist(), *sums.tolist(), strict=True))
+
+
+def _looked_up(
+    hierarchies: Mapping[str, Hierarchy | Rule],
+    parsers: Sequence[Callable[[str], Any]],
+    nulls: str,
+    values: Values,
+    in_scope: Callable[[Sequence[Dictionary]], Values],
+) -> list[Dictionary]:
+    """The dictionaries of all columns; where policies drop rows, rules and nulls follow the values of the others.
+
+    in_scope: the values with their rows in scope, if just the rows that these dictionaries know are.
+    """
+    names = list(hierarchies)
     entries = [
-        _dictionary(name, hierarchies[name], parse, values, nulls)
-        for name, parse, values in zip(names, parsers, values_by_column, strict=True)
+        _dictionary(name, hierarchies[name], parse, of_column, nulls)
+        for name, parse, of_column in zip(names, parsers, values, strict=True)
     ]
     completed = [
         not isinstance(hierarchies[entry.name], Hierarchy) or entry.hierarchy.has_null for entry in entries
     ]  # by the values of the rows
     if not any(entry.unseen_values for entry in entries) or not any(completed):
         return entries
-    codes = [f"{CODE}{position}" for position in range(len(names))]
-    coded = with_codes(keyed, entries, [0] * len(names), codes)
-    unknown = reduce(or_, (there[name] & F.col(code).isNull() for name, code in zip(names, codes, strict=True)))
-    in_scope = _by_position(_values(coded, names, there, rows, ~_of_record(unknown, record)), len(names))
-    if not any(scope for values in in_scope for _, _, scope in values):
+    rest = in_scope(entries)
+    if not any(scope for of_column in rest for _, _, scope in of_column):
         return entries  # no row is left: the caller refuses that
     return [
-        replace(_dictionary(entry.name, hierarchies[entry.name], parse, values, nulls), strange=entry.strange)
-        for entry, parse, values in zip(entries, parsers, in_scope, strict=True)
+        replace(_dictionary(entry.name, hierarchies[entry.name], parse, of_column, nulls), strange=entry.strange)
+        for entry, parse, of_column in zip(entries, parsers, rest, strict=True)
     ]
 
 
@@ -172,9 +239,9 @@ def _values(
     return collect_small(values, MOST_VALUES, what)
 
 
-def _by_position(table: pa.Table, count: int) -> list[list[tuple[str | None, int, int]]]:
+def _by_position(table: pa.Table, count: int) -> Values:
     """Texts with their rows and rows in scope, by quasi-identifier."""
-    by_column: list[list[tuple[str | None, int, int]]] = [[] for _ in range(count)]
+    by_column: Values = [[] for _ in range(count)]
     for position, text, rows, scope in zip(*(table.column(index).to_pylist() for index in range(4)), strict=True):
         by_column[position].append((text, rows, scope))
     return by_column
@@ -186,23 +253,23 @@ def with_codes(
     """Append each quasi-identifier's code on its level; a value without leaf gets a null code.
 
     A null is the hierarchy's null leaf if it has one, else null as well.
-    Cost: one broadcast join per column that is not at its root; no action.
+    Cost: one join per column that is not at its root, one broadcast for all; no action.
     """
-    coded = keyed
+    look_ups, known = [], {}
     for dictionary, level, code in zip(dictionaries_, levels, codes, strict=True):
-        hierarchy = dictionary.hierarchy
+        hierarchy, key = dictionary.hierarchy, F.col(quoted(dictionary.name))
         if level == hierarchy.height and dictionary.is_complete:
-            coded = coded.withColumn(code, F.lit(0))
+            known[code] = F.lit(0)
             continue
-        key, frame = F.col(quoted(dictionary.name)), _code_frame(keyed.sparkSession, dictionary, level, code)
-        same = key == F.col(TEXT)
-        if dictionary.key_type == "string":  # Spark probes a long much faster than a text, so hashes are compared first
-            same = (F.xxhash64(key) == F.xxhash64(TEXT)) & F.coalesce(same, F.lit(False))
-        coded = coded.join(F.broadcast(frame), same, "left").drop(TEXT)
+        seen = np.flatnonzero(dictionary.leaves != UNSEEN)
+        texts = [str(dictionary.keys[index]) for index in seen]
+        look_ups.append(LookUp(key.cast("string"), texts, hierarchy.codes[level][dictionary.leaves[seen]].tolist(), code))
+        known[code] = F.col(code)
         if hierarchy.has_null:
-            null_code = int(hierarchy.codes[level][-1])
-            coded = coded.withColumn(code, F.when(key.isNull(), F.lit(null_code)).otherwise(F.col(code)))
-    return coded
+            known[code] = F.when(key.isNull(), F.lit(int(hierarchy.codes[level][-1]))).otherwise(F.col(code))
+    found = with_found(keyed, look_ups, pa.int32())
+    others = [F.col(quoted(name)) for name in keyed.columns]
+    return found.select(*others, *(column.alias(code) for code, column in known.items()))
 
 
 def with_labels(
@@ -210,26 +277,13 @@ def with_labels(
 ) -> DataFrame:
     """Append the label of each code on its level under the names given; the null leaf's label is null.
 
-    Cost: one broadcast join per column; no action.
+    Cost: one join per column, one broadcast for all; no action.
     """
-    labelled = coded
-    for hierarchy, level, code, name in zip(hierarchies, levels, codes, names, strict=True):
-        labels = hierarchy.labels[level]
-        table = pa.table({TEXT: pa.array(range(len(labels)), pa.int32()), name: pa.array(labels, pa.string())})
-        frame = small_frame(coded.sparkSession, table)
-        labelled = labelled.join(F.broadcast(frame), F.col(code) == F.col(TEXT), "left").drop(TEXT)
-    return labelled
-
-
-def _code_frame(spark: SparkSession, dictionary: Dictionary, level: int, code: str) -> DataFrame:
-    """Rows (key, code on the level) of the keys that have a leaf, for a join."""
-    seen = np.flatnonzero(dictionary.leaves != UNSEEN)
-    key_type = pa.int64() if dictionary.key_type == "bigint" else pa.string()
-    columns: dict[str, Any] = {
-        TEXT: pa.array([dictionary.keys[index] for index in seen], key_type),
-        code: pa.array(dictionary.hierarchy.codes[level][dictionary.leaves[seen]], pa.int32()),
-    }
-    return small_frame(spark, pa.table(columns))
+    look_ups = [
+        LookUp(F.col(code).cast("string"), [str(at) for at in range(hierarchy.cardinality(level))], hierarchy.labels[level], name)
+        for hierarchy, level, code, name in zip(hierarchies, levels, codes, names, strict=True)
+    ]
+    return with_found(coded, look_ups, pa.string())
 
 
 def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
@@ -252,8 +306,8 @@ def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
     )
 
 
-def _parser(keyed: DataFrame, name: str, numbers: Collection[str]) -> Callable[[str], Any]:
-    if isinstance(keyed.schema[name].dataType, T.LongType):
+def _parser(is_long: bool, name: str, numbers: Collection[str]) -> Callable[[str], Any]:
+    if is_long:
         return int
     return Decimal if name in numbers else str
 
@@ -262,7 +316,7 @@ def _dictionary(
     name: str,
     hierarchy: Hierarchy | Rule,
     parse: Callable[[str], Any],
-    texts: list[tuple[str | None, int, int]],
+    texts: Sequence[Value],
     nulls: str,
 ) -> Dictionary:
     """The dictionary of one column. texts: (text, rows, rows in scope); only rows in scope complete a rule or add a null leaf."""

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.kernels.tuples import Ladder
 from anon_spark.model.lattice import Node
 
@@ -27,6 +27,6 @@ def climbed(frame: DataFrame, codes: Sequence[str], ladder: Ladder, low: Node, h
             continue
         steps = ladder.climb(attribute, low[attribute], high[attribute])
         lookup = pa.table({LOW: pa.array(np.arange(len(steps)), pa.int32()), HIGH: pa.array(steps, pa.int32())})
-        joined = frame.join(F.broadcast(small_frame(frame.sparkSession, lookup)), F.col(code) == F.col(LOW))
+        joined = frame.join(beside(small_frame(frame.sparkSession, lookup)), F.col(code) == F.col(LOW))
         frame = joined.withColumn(code, F.col(HIGH)).drop(LOW, HIGH)
     return frame

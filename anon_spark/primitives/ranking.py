@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import LINK, PREFIX
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.primitives.rounds import Workspace, collect_small
 
 PLACE = PREFIX + "place"  # where a row stands in its sorted partition
@@ -31,6 +31,6 @@ def ranked(frame: DataFrame, by: Sequence[str], workspace: Workspace, rank: str 
     counts = sizes.column("count").to_numpy()
     before = sizes.select([PART]).append_column(BEFORE, pa.array(np.cumsum(counts) - counts, pa.int64()))
     offsets = small_frame(stored.sparkSession, before)
-    joined = stored.withColumn(PART, part).join(F.broadcast(offsets), PART)
+    joined = stored.withColumn(PART, part).join(beside(offsets), PART)
     place = F.col(PLACE).bitwiseAND(F.lit(2**PARTITION_BITS - 1))
     return joined.withColumn(rank, F.col(BEFORE) + place).drop(PART, BEFORE, PLACE)

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.engine import runs_here
+from anon_spark.engine import gathered, runs_here
 from anon_spark.errors import ConfigurationError, LimitExceeded
 from anon_spark.primitives.plain import bare_schema, without_metadata
 from anon_spark.primitives.stores import PRIVATE, Store, private_folder, remains, sweep, user_root
@@ -28,10 +28,14 @@ PROBES = 16  # files that show whether workers and driver see the same place
 
 
 class Workspace:
-    """A private directory below `root`, made on first use, removed by `close` (or at the end of a `with` block)."""
+    """A private directory below `root`, made on first use, removed by `close` (or at the end of a `with` block).
 
-    def __init__(self, spark: SparkSession, root: str | None = None) -> None:
-        self._spark = spark
+    small: whether the table of the run is so small that one task can hold it; then it is one partition.
+    """
+
+    def __init__(self, spark: SparkSession, root: str | None = None, small: bool = False) -> None:
+        self.spark = spark
+        self.small = small
         if root is None:
             root = _temporary_root(spark)
         self._name = uuid4().hex
@@ -47,7 +51,8 @@ class Workspace:
         if self._stored == 1:
             self._make()
         without_metadata(frame).write.mode("error").parquet(path)
-        self._frames[name] = self._spark.read.schema(bare_schema(frame.schema)).parquet(path)
+        stored = self.spark.read.schema(bare_schema(frame.schema)).parquet(path)
+        self._frames[name] = gathered(stored, self.small)  # Spark cannot know that it has one file
         return self._frames[name]
 
     def stored(self, name: str) -> DataFrame:
@@ -72,13 +77,13 @@ class Workspace:
             raise ConfigurationError(
                 f"work: {self._root} is not a folder that can be written to. Choose another place."
             ) from error
-        if not _is_local(self._spark):
+        if not _is_local(self.spark):
             self._require_shared()
 
     def _require_shared(self) -> None:
         """Refuse a place that workers and driver see differently: raw data would stay there when the run is over."""
         probe = f"{self.path}/000-probe"
-        self._spark.range(0, PROBES, 1, PROBES).write.parquet(probe)  # no personal data
+        self.spark.range(0, PROBES, 1, PROBES).write.parquet(probe)  # no personal data
         seen = sum(name.endswith(".parquet") for name in Store.of(probe).names())
         if seen < PROBES:
             raise ConfigurationError(

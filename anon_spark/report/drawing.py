@@ -11,11 +11,11 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+if TYPE_CHECKING:  # matplotlib is imported with the first picture: that takes as long as all the rest
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Each colour becomes a CSS variable with the colour itself as fallback; the page sets the variables for a dark theme.
 INK = "#1b2129"
@@ -71,6 +71,9 @@ def svg_of(draw: Callable[[Figure], Mapping[str, str] | None], size: tuple[float
     `draw` may return {gid of an artist: tooltip}; each becomes the <title> of that artist's group.
     Guarantee: the same drawing gives the same text; no metadata, no external reference, ids unique per drawing.
     """
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # the reader's font may have it
         matplotlib.rcdefaults()  # not the caller's style: a report looks the same everywhere
@@ -81,6 +84,13 @@ def svg_of(draw: Callable[[Figure], Mapping[str, str] | None], size: tuple[float
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata=_NO_METADATA)
     return _inlined(buffer.getvalue(), tooltips)
+
+
+def ticks() -> Any:
+    """The module of locators and formatters."""
+    from matplotlib import ticker
+
+    return ticker
 
 
 def plain_axes(axes: Axes) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from typing import TYPE_CHECKING, Any
 
 from anon_spark.model.facts import FrontPoint, LevelReached, LevelShares, SizeRange
-from anon_spark.report.drawing import ACCENT, CHOSEN, GRID, INK, MUTED, PAPER, TRACK, plain_axes, svg_of
+from anon_spark.report.drawing import ACCENT, CHOSEN, GRID, INK, MUTED, PAPER, TRACK, plain_axes, svg_of, ticks
 from anon_spark.report.formats import show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH = 6.6  # inches; 634 px on the page
 MOST_TOOLTIPS = 500  # points drawn one by one; beyond that they are one artist
@@ -143,8 +143,8 @@ def _bars(
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)  # the first on top
     axes.set_xlim(0, limit or 1)
-    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+    axes.xaxis.set_major_locator(ticks().MaxNLocator(3, integer=True))
+    axes.xaxis.set_major_formatter(ticks().FuncFormatter(lambda value, _: show(value)))
     axes.spines[["bottom", "left"]].set_color(GRID)
     axes.tick_params(axis="y", length=0)
 
@@ -156,9 +156,9 @@ def _tall(rows: int) -> float:
 def _k_axis(axes: Axes, ks: Sequence[float]) -> None:
     axes.set_xscale("log")
     axes.set_xlim(min(*ks, 2.0) / 1.3, max(*ks, 10.0) * 1.5)
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if max(ks) < 1000 else (1.0,)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(ticks().LogLocator(base=10, subs=(1.0, 2.0, 5.0) if max(ks) < 1000 else (1.0,)))
+    axes.xaxis.set_major_formatter(ticks().FuncFormatter(lambda value, _: show(value)))
+    axes.xaxis.set_minor_formatter(ticks().NullFormatter())
     axes.set_xlabel("k: least number of rows or persons that look alike (log)")
 
 
@@ -167,11 +167,11 @@ def _loss_axis(axes: Axes, losses: Sequence[float], loss_name: str) -> None:
     if least > 0 and most / least > 100:
         axes.set_yscale("log")
         axes.set_ylim(least / 1.4, most * 1.4)
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_formatter(ticks().NullFormatter())
     else:
         axes.set_ylim(0, most * 1.08 or 1)
-        axes.yaxis.set_major_locator(MaxNLocator(6))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
+        axes.yaxis.set_major_locator(ticks().MaxNLocator(6))
+    axes.yaxis.set_major_formatter(ticks().FuncFormatter(lambda value, _: show(value)))
     axes.grid(axis="y")
     axes.set_ylabel(loss_name)
 
@@ -252,8 +252,8 @@ def weights_plot(edges: Sequence[tuple[int, int]]) -> str:
         plain_axes(axes)
         axes.bar(range(len(edges)), [count for _, count in edges], width=0.7, color=ACCENT)
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_major_formatter(ticks().FuncFormatter(lambda value, _: show(value)))
+        axes.yaxis.set_minor_formatter(ticks().NullFormatter())
         step = max(1, len(edges) // 12)
         axes.set_xticks(range(0, len(edges), step), [show(weight) for weight, _ in edges[::step]])
         axes.set_xlabel("weight of an edge, in units of the distance")
@@ -284,7 +284,7 @@ def rates_plot(rates: Mapping[str, float], promise: float | None = None) -> str:
         amounts = list(rates.values())
         most = max([*amounts, promise or 0.0]) * 1.25
         _bars(axes, list(rates), amounts, [show(amount) for amount in amounts], most, ACCENT)
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_locator(ticks().MaxNLocator(5))
         if promise is not None:
             axes.axvline(promise, color=CHOSEN, linewidth=1.2, linestyle=(0, (4, 3)))
 
@@ -301,8 +301,8 @@ def trail_plot(trail: Sequence[tuple[int, float]], evaluated: int) -> str:
         axes.step([*cuts, evaluated], [*losses, losses[-1]], where="post", color=ACCENT, linewidth=1.8)
         axes.set_yscale("log" if min(losses) > 0 and len(losses) > 1 else "linear")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+            axis.set_major_formatter(ticks().FuncFormatter(lambda value, _: show(value)))
+        axes.yaxis.set_minor_formatter(ticks().NullFormatter())
         axes.set_xlabel("cuts judged")
         axes.set_ylabel("best loss so far")
         axes.grid(axis="y")

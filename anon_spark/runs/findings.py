@@ -7,51 +7,72 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from anon_spark.auditing import Dependency, RowAccount, Verdict, find_dependencies
+from anon_spark.auditing import Dependency, RowAccount, Verdict
+from anon_spark.auditing.release.dependencies import dependencies_to_be
 from anon_spark.config import LimitsSpec
 from anon_spark.errors import FindingRefused
 from anon_spark.families.contract import Pipeline, Shown, Worth
 from anon_spark.model.facts import Facts
 from anon_spark.model.findings import LITTLE_LEFT, UNIQUE_COLUMN, UNIQUE_ROWS, Finding, by_level, of_level
-from anon_spark.risk import Uniqueness, unique_rows
+from anon_spark.pending import Pending, together
+from anon_spark.risk import Uniqueness
+from anon_spark.risk.look_up.uniqueness import unique_rows_to_be
 
 
-def dependencies(steps: Pipeline[Any, Any, Any], source: DataFrame, rows: int | None) -> list[Dependency]:
-    """Unchanged columns that determine a quasi-identifier. Cost: as `find_dependencies`."""
+def dependencies(
+    steps: Pipeline[Any, Any, Any], source: DataFrame, rows: int, small: bool = False
+) -> Pending[list[Dependency]]:
+    """Unchanged columns that determine a quasi-identifier. small: as in `dependencies_to_be`. Cost: as `find_dependencies`."""
     shown = steps.shown
-    return find_dependencies(source, shown.unchanged, list(shown.quasi_identifiers), rows) if shown.quasi_identifiers else []
+    if not shown.quasi_identifiers:
+        return Pending.known([])
+    return dependencies_to_be(source, shown.unchanged, list(shown.quasi_identifiers), rows, small)
 
 
-def planned_findings(steps: Pipeline[Any, Any, Any], source: DataFrame, rows: int, limits: LimitsSpec | None) -> list[Finding]:
-    """Findings before a fit: uniqueness of unchanged columns and dependencies, of the rows of the source.
-
-    Rows that are unique on the kept columns alone stay so whatever is generalized. Cost: up to three jobs.
-    """
-    shown = steps.shown
-    counted = unique_rows(source, _column_sets(shown, [*shown.kept]), shown.person)
-    findings = [*_unique(shown, counted, shown.kept, "at least "), *map(_dependency, dependencies(steps, source, rows))]
-    return by_level([*findings, *exceeded(findings, limits)])
-
-
-def run_findings(
-    steps: Pipeline[Any, Any, Any],
-    rows: DataFrame,
-    person: str | None,
-    facts: Facts,
-    account: RowAccount,
-    warnings: Sequence[str],
-    depending: Sequence[Dependency],
-    limits: LimitsSpec | None,
-) -> list[Finding]:
-    """Findings on a staged release that passed every check, the gravest first; an exceeded limit is a stop.
+def unique_published(
+    steps: Pipeline[Any, Any, Any], rows: DataFrame, person: str | None
+) -> Pending[list[Uniqueness]]:
+    """Uniqueness of the rows of a release on what is published of them beside sensitive values, and on each unchanged column.
 
     rows: the release; where persons have several rows, with the column `person` that tells whose they are.
     Cost: one job, none where nothing is published unchanged.
     """
     shown = steps.shown
+    return unique_rows_to_be(rows, _column_sets(shown, [*shown.relational, *shown.kept]), person)
+
+
+def planned_findings(
+    steps: Pipeline[Any, Any, Any], source: DataFrame, rows: int, limits: LimitsSpec | None, small: bool = False
+) -> list[Finding]:
+    """Findings before a fit: uniqueness of unchanged columns and dependencies, of the rows of the source.
+
+    Rows that are unique on the kept columns alone stay so whatever is generalized. Cost: up to three jobs.
+    """
+    shown = steps.shown
+    counted, depending = together(
+        unique_rows_to_be(source, _column_sets(shown, [*shown.kept]), shown.person), dependencies(steps, source, rows, small)
+    ).get()
+    findings = [*_unique(shown, counted, shown.kept, "at least "), *map(_dependency, depending)]
+    return by_level([*findings, *exceeded(findings, limits)])
+
+
+def run_findings(
+    steps: Pipeline[Any, Any, Any],
+    facts: Facts,
+    account: RowAccount,
+    warnings: Sequence[str],
+    unique: Sequence[Uniqueness],
+    depending: Sequence[Dependency],
+    limits: LimitsSpec | None,
+) -> list[Finding]:
+    """Findings on a staged release that passed every check, the gravest first; an exceeded limit is a stop.
+
+    unique: what `unique_published` counted. Cost: none.
+    """
+    shown = steps.shown
     published = [*shown.relational, *shown.kept]
     findings = [
-        *_unique(shown, unique_rows(rows, _column_sets(shown, published), person), published),
+        *_unique(shown, unique, published),
         *map(_dependency, depending),
         *_left(steps.worth(facts)),
         *steps.attacks(facts),

@@ -14,12 +14,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType
 
-from anon_spark.auditing.release.content import contents_of
+from anon_spark.auditing.release.content import contents_to_be
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.registry import drawing
 from anon_spark.io.publication import Published, releases
 from anon_spark.io.run_log import Logged, logged_runs
 from anon_spark.io.tables import read_version
+from anon_spark.pending import Pending
 from anon_spark.runs.preparation import Preparation
 
 LOOK_BACK = 1_000  # commits of the output in which an earlier draw is looked for
@@ -39,12 +40,18 @@ class Identity:
         The latter for a family that draws: rows with the same item lists are the same, whatever else is read and whatever the
         column is called. Cost: one scan of the input, once.
         """
-        return self._content(self.prepared.source.frame)
+        return " ".join(self._contents(self.prepared.source.frame).get())
 
-    def _content(self, frame: DataFrame) -> str:
+    @property
+    def contents_to_be(self) -> Pending[list[str]]:
+        """The digests of `content`, not collected yet unless that was asked for."""
+        asked = "content" in vars(self)
+        return Pending.known(self.content.split()) if asked else self._contents(self.prepared.source.frame)
+
+    def _contents(self, frame: DataFrame) -> Pending[list[str]]:
         read = self.prepared.steps.read(frame)
         lists = [field.name for field in read.schema.fields if isinstance(field.dataType, ArrayType)]
-        return " ".join(contents_of(read, read.columns, lists if self.prepared.job.family in drawing() else ()))
+        return contents_to_be(read, read.columns, lists if self.prepared.job.family in drawing() else ())
 
     @cached_property
     def released(self) -> Sequence[Mapping[str, Any]]:
@@ -126,6 +133,7 @@ class Identity:
         if source.table_id is None or metadata.get("input_id") != source.table_id or not isinstance(version, int):
             return None
         try:
-            return self._content(read_version(self.prepared.spark, source.table, version, self.prepared.job.input.options))
+            frame = read_version(self.prepared.spark, source.table, version, self.prepared.job.input.options)
+            return " ".join(self._contents(frame).get())
         except Exception:  # vacuumed, or other columns than now
             return None

@@ -70,5 +70,5 @@ def plan(prepared: Preparation) -> Plan:
         already_published=current is not None,
         drawn_before=[] if current is not None else identity.second_draw(redraw=True),
         notes=prepared.input_notes(),
-        findings=planned_findings(steps, prepared.source.frame, counts["rows"], job.limits),
+        findings=planned_findings(steps, prepared.source.frame, counts["rows"], job.limits, prepared.source.small),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anon_spark.auditing.release.content import content_of
+from anon_spark.engine import gathered
 from anon_spark.errors import AnonSparkError, ConfigurationError, PublicationRefused
 from anon_spark.io.leftovers import clear_notes, folder_of, note_publication, notes_in, sweep_uncommitted
 from anon_spark.io.publication import (
@@ -108,7 +109,7 @@ def at_work(prepared: Preparation) -> list[str]:
 def _compare(prepared: Preparation, version: int, audited: str, before: Output) -> None:
     """Withdraw and refuse a version that is not what was audited."""
     spark, table = prepared.spark, prepared.job.output.table
-    committed = read_back(spark, table, version)
+    committed = gathered(read_back(spark, table, version), prepared.source.small)
     if content_of(committed, committed.columns) == audited:
         return
     withdraw(spark, table, version, before)

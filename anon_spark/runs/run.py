@@ -11,7 +11,7 @@ from time import perf_counter
 from uuid import uuid4
 
 from anon_spark.auditing import RowAccount, Verdict
-from anon_spark.auditing.release.content import content_of
+from anon_spark.engine import in_one_task
 from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated, Stopped
 from anon_spark.families.contract import Staged
 from anon_spark.io.causes import known_cause
@@ -20,6 +20,7 @@ from anon_spark.io.run_log import RunRow, append_run, begin_run_log
 from anon_spark.model.facts import Facts
 from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
+from anon_spark.pending import together
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, sweep_work
 from anon_spark.report import Check, RunReport, Section
@@ -32,6 +33,7 @@ from anon_spark.runs.findings import (
     recognised,
     require_within,
     run_findings,
+    unique_published,
 )
 from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
@@ -96,10 +98,9 @@ def run(
             require_all(trace.verdicts)
             trace.status, trace.output_version = "already_published", current.version
         else:
-            trace.content = identity.content
             notes = [*prepared.input_notes(), *messages]
             trace.warnings, trace.findings = [*again, *notes], [*drawn_before(again), *of_input(notes)]
-            _release(prepared, trace, key, for_release, progress)
+            _release(identity, trace, key, progress)
             trace.status = "published"
     except ConfigurationError:
         raise
@@ -156,10 +157,12 @@ def _clean(prepared: Preparation) -> list[str]:
     return messages
 
 
-def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, progress: Progress | None) -> None:
-    with Workspace(prepared.spark, prepared.job.work) as workspace:
+def _release(identity: Identity, trace: Trace, key: str, progress: Progress | None) -> None:
+    prepared = identity.prepared
+    small = prepared.source.small
+    with in_one_task(small), Workspace(prepared.spark, prepared.job.work, small) as workspace:
         try:
-            _released(prepared, trace, key, for_release, progress, workspace)
+            _released(identity, trace, key, progress, workspace)
         except (Stopped, KeyboardInterrupt):
             prepared.spark.interruptAll()
             workspace.close_for_good()
@@ -171,10 +174,13 @@ def _release(prepared: Preparation, trace: Trace, key: str, for_release: bool, p
             raise
 
 
-def _released(
-    prepared: Preparation, trace: Trace, key: str, for_release: bool, progress: Progress | None, workspace: Workspace
-) -> None:
-    steps, source = prepared.steps, prepared.source.frame
+def _released(identity: Identity, trace: Trace, key: str, progress: Progress | None, workspace: Workspace) -> None:
+    prepared = identity.prepared
+    steps, source, contents = prepared.steps, prepared.source.frame, None
+    if workspace.small:  # a small table is copied: every plan over a Delta table first lists its files
+        source, contents = workspace.store(steps.needed(source), "input"), identity.contents_to_be
+    else:
+        trace.content = identity.content
     # 1. fit
     with trace.timed("fit"):
         recoding = steps.fit(source, workspace, key, progress)
@@ -185,22 +191,22 @@ def _released(
     order_key = key_frame(prepared.spark, key)
     with trace.timed("release"):
         staged = workspace.store(recoding.staged(source, order_key), "release")
-    at = Staged(source, staged, recoding, order_key, workspace)
+    at = Staged(source, staged, recoding, order_key, workspace, contents)
     release = at.release
     # 3. audit what was staged, with independent code; what is published must have the content that is audited here
     with trace.timed("audit"):
-        audited = content_of(release, release.columns)
         audit = steps.verify(at)
         trace.verdicts, trace.account = audit.verdicts, audit.account
+        trace.content = trace.content or " ".join(audit.read)
     require_all(trace.verdicts)
     with trace.timed("risk"):
-        facts = steps.facts(at, audit)
-        trace.facts = facts
-        depending = dependencies(steps, source, audit.account.source)
-        trace.warnings = [*trace.warnings, *map(str, depending)]
-    with trace.timed("findings"):
-        rows_of, limits = steps.whose(release, workspace), prepared.job.limits
-        more = run_findings(steps, *rows_of, facts, audit.account, warnings, depending, limits)
+        facts, depending, unique = together(
+            steps.facts(at, audit),
+            dependencies(steps, source, audit.account.source, at.small),
+            unique_published(steps, *steps.whose(release, workspace)),
+        ).get()
+        trace.facts, trace.warnings = facts, [*trace.warnings, *map(str, depending)]
+        more = run_findings(steps, facts, audit.account, warnings, unique, depending, prepared.job.limits)
         trace.findings = by_level([*trace.findings, *more])
     require_within(trace.findings)
     trace.sections = steps.sections(facts)  # a report that cannot be made must not follow a publication
@@ -213,11 +219,11 @@ def _released(
             "input_table": prepared.source.table,
             "input_id": prepared.source.table_id,
             "input_version": prepared.source.version,
-            "for_release": for_release,
+            "for_release": identity.for_release,
             "look": len(of_level(trace.findings, "look")),
             **steps.metadata(recoding),
         }
-        trace.output_version = published(prepared, release, audited, metadata, trace.step)
+        trace.output_version = published(prepared, release, audit.content, metadata, trace.step)
 
 
 def require_all(verdicts: Sequence[Verdict]) -> None:

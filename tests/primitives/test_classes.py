@@ -22,11 +22,11 @@ from anon_spark.columns import MULTIPLICITY, PERSONS, ROWS, TUPLES
 from anon_spark.errors import ConfigurationError, DataError, HierarchyError, LimitExceeded
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
-from anon_spark.primitives.classes import Frequencies, count_tuples, counting
+from anon_spark.primitives.classes import Frequencies, count_tuples, counting, held
 from anon_spark.primitives.classes.arrays import travel_bytes
 from anon_spark.primitives.classes.counting import ArrayCounting, marginals
 from anon_spark.primitives.classes.distributed import DistributedCounting
-from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.classes.frequencies import Stored, code_columns
 from anon_spark.primitives.rounds import Workspace
 from tests.families.lattice.tables import KernelCounting, Row, general_loss, ladder, tuple_table
 
@@ -70,18 +70,26 @@ def people_frame(spark: SparkSession, partitions: int) -> DataFrame:
     return spark.createDataFrame(table).repartition(partitions)
 
 
+@pytest.fixture
+def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few the tuples are, the driver does not hold them."""
+    monkeypatch.setattr(held, "MOST_CELLS", 0)
+
+
 @pytest.fixture(scope="module")
 def aggregated(spark: SparkSession, workspace: Workspace) -> dict[str, Frequencies]:
-    """The table with everything and with nothing, each from other partitions; the two between leave out a column."""
-    rows = count_tuples(people_frame(spark, 1), TREES, workspace)
-    both = count_tuples(people_frame(spark, 7), TREES, workspace, person="id", class_column="class")
-    codes = code_columns(len(TREES))
-    persons = both.frame.groupBy(*codes).agg(F.sum(ROWS).alias(ROWS), F.sum(PERSONS).alias(PERSONS))
+    """The table in files, with everything and with nothing, from other partitions; the two between leave out a column."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "MOST_CELLS", 0)
+        rows = count_tuples(people_frame(spark, 1), TREES, workspace)
+        both = count_tuples(people_frame(spark, 7), TREES, workspace, person="id", class_column="class")
+    codes, (frame, sets) = code_columns(len(TREES)), (both.files.frame, both.files.sets)
+    persons = frame.groupBy(*codes).agg(F.sum(ROWS).alias(ROWS), F.sum(PERSONS).alias(PERSONS))
     return {
         "rows": rows,
         "both": both,
-        "persons": replace(both, frame=persons, class_values=0),
-        "classes": replace(both, frame=both.frame.drop(PERSONS), sets=None, persons=None),
+        "persons": replace(both, stored=Stored(persons, sets), class_values=0),
+        "classes": replace(both, stored=Stored(frame.drop(PERSONS)), persons=None),
     }
 
 
@@ -111,7 +119,7 @@ def test_totals_and_marginals(aggregated: dict[str, Frequencies]) -> None:
 
 def test_a_person_with_many_rows_is_one_set_of_tuples(aggregated: dict[str, Frequencies]) -> None:
     rows, _, persons = people()
-    sets = aggregated["both"].sets
+    sets = aggregated["both"].files.sets
     assert sets is not None
     found = sets.select(F.size(TUPLES), MULTIPLICITY).collect()
     tuples_of: dict[int, set[Row]] = defaultdict(set)
@@ -154,6 +162,40 @@ def test_counting_on_the_driver_and_in_tasks(
     if what == "both":
         assert way.evaluate(NODES) == expected
         assert way.evaluate(NODES[:1]) == expected[:1]  # for one node the second task has nothing to do
+
+
+@pytest.mark.parametrize("what", ["rows", "persons", "classes", "both"])
+@pytest.mark.parametrize("small", [False, True])
+def test_tuples_that_the_driver_holds_are_the_same(
+    what: str, small: bool, spark: SparkSession, aggregated: dict[str, Frequencies]
+) -> None:
+    rows, labels, persons = people()
+    of_class, of_person = what in ("classes", "both"), what in ("persons", "both")
+    options: dict[str, Any] = {"class_column": "class" if of_class else None, "person": "id" if of_person else None}
+    with Workspace(spark, small=small) as place:
+        found = count_tuples(people_frame(spark, 1 if small else 3), TREES, place, **options)
+        assert found.held is not None and found.stored is None
+        counts = [(one.tuples, one.rows, one.persons, one.class_values) for one in (found, aggregated[what])]
+        assert counts[0] == counts[1] and marginals(found) == marginals(aggregated[what])
+        trees = list(TREES.values())
+        table = tuple_table(rows, trees, labels if of_class else None, persons if of_person else None)
+        way = counting(found, BUDGET, place)
+        assert way.evaluate(NODES) == KernelCounting(table, ladder(trees), BUDGET).evaluate(NODES)
+
+
+def test_a_person_whose_rows_are_dropped_is_nobody(spark: SparkSession, workspace: Workspace) -> None:
+    """Of three persons one has rows that a policy drops only, one has two tuples and one of them dropped."""
+    rows = [(20, "c0", 1), (21, "c1", 2), (19, "c0", 2), (44, "c0", 3)]
+    frame = spark.createDataFrame(rows, "age int, city string, id int")
+    found = count_tuples(frame, POLICY_TREES, workspace, on_unseen="suppress", person="id")
+    assert found.held is not None and found.held.table.persons is not None
+    assert (found.persons, found.rows, found.held.table.persons.tolist(), found.held.table.sets) == (2, 2, [1, 1], None)
+
+
+def test_tuples_with_one_hash_are_not_held(spark: SparkSession, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "tuple_hash", lambda names: F.xxhash64(F.lit(0)))
+    found = count_tuples(people_frame(spark, 2), TREES, workspace)
+    assert found.held is None and found.files.frame.count() == found.tuples == len(set(people()[0]))
 
 
 def test_distributed_counting(counted: Counted, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,12 +277,13 @@ def typed(spark: SparkSession) -> DataFrame:
     return frame.withColumn("letters", F.collate("letters", "UTF8_LCASE"))
 
 
+@pytest.mark.usefixtures("in_files")
 def test_every_value_meets_its_leaf(typed: DataFrame, workspace: Workspace) -> None:
     """33, 33.0, 33.00 and "33.00" are one leaf; -0.0 is 0; NaN is null; 'a' and 'A' stay apart; edges belong upwards."""
     trees: dict[str, Hierarchy | Rule] = {"row": Hierarchy.intervals(0, SIZE - 1, [])}
     trees |= {name: tree for name, (_, tree, _) in VALUES.items()}
     found = count_tuples(typed, trees, workspace)
-    codes = [row.asDict() for row in found.frame.drop(ROWS).collect()]
+    codes = [row.asDict() for row in found.files.frame.drop(ROWS).collect()]
     assert found.rows == len(codes) == SIZE
     by_row = {row[code_columns(1)[0]]: list(row.values())[1:] for row in codes}
     for at, name in enumerate(VALUES):
@@ -248,6 +291,18 @@ def test_every_value_meets_its_leaf(typed: DataFrame, workspace: Workspace) -> N
         assert [labels[by_row[row][at]] for row in range(SIZE)] == [leaf for _, leaf in column(name)], name
         assert found.hierarchies[at + 1].has_null == any(leaf is None for _, leaf in column(name)), name
     assert (found.dropped_nulls, found.dropped_unseen) == (0, 0)
+
+
+def test_every_value_meets_its_leaf_on_the_driver(typed: DataFrame, workspace: Workspace) -> None:
+    trees: dict[str, Hierarchy | Rule] = {"row": Hierarchy.intervals(0, SIZE - 1, [])}
+    trees |= {name: tree for name, (_, tree, _) in VALUES.items()}
+    found = count_tuples(typed, trees, workspace)
+    assert found.held is not None
+    by_row = {int(codes[0]): codes[1:] for codes in found.held.table.codes.T}
+    for at, name in enumerate(VALUES):
+        labels = found.hierarchies[at + 1].labels[0]
+        assert [labels[by_row[row][at]] for row in range(SIZE)] == [leaf for _, leaf in column(name)], name
+        assert found.hierarchies[at + 1].has_null == any(leaf is None for _, leaf in column(name)), name
 
 
 # --- policies --------------------------------------------------------------------------------------------------------
@@ -275,17 +330,27 @@ def test_unseen_values_are_an_error_that_counts_and_does_not_name_them(holes: Da
     assert not any(value in str(error.value) for value in ("44", "C0", "nowhere"))
 
 
+@pytest.mark.parametrize("most", [0, 1_000])
 @pytest.mark.parametrize(
     ("nulls", "kept", "by_null", "by_unseen"), [("value", 6, 0, 7), ("suppress", 3, 5, 5)], ids=["value", "suppress"]
 )
 def test_dropped_rows_are_counted_once(
-    nulls: str, kept: int, by_null: int, by_unseen: int, holes: DataFrame, workspace: Workspace
+    nulls: str,
+    kept: int,
+    by_null: int,
+    by_unseen: int,
+    most: int,
+    holes: DataFrame,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A row with a dropped null and an unseen value counts as null; nothing is lost on the way."""
+    monkeypatch.setattr(held, "MOST_CELLS", most)
     found = count_tuples(holes, POLICY_TREES, workspace, nulls=nulls, on_unseen="suppress")
     assert (found.rows, found.dropped_nulls, found.dropped_unseen) == (kept, by_null, by_unseen)
     assert found.rows + found.dropped_nulls + found.dropped_unseen == len(HOLES)
-    assert found.frame.agg(F.sum(ROWS)).first()[0] == kept  # type: ignore[index]
+    rows = found.held.table.rows.tolist() if found.held else [row[ROWS] for row in found.files.frame.collect()]
+    assert sum(rows) == kept and (found.held is None) == (most == 0)
     assert [tree.has_null for tree in found.hierarchies] == [nulls == "value"] * 2
     seen: list[Row] = [
         (None if age is None else str(age), city)
@@ -295,7 +360,12 @@ def test_dropped_rows_are_counted_once(
     assert marginals(found) == general_loss(seen, found.hierarchies).marginals
 
 
-def test_what_cannot_be_counted(spark: SparkSession, holes: DataFrame, workspace: Workspace) -> None:
+@pytest.mark.parametrize("most", [0, 1_000])
+def test_what_cannot_be_counted(
+    most: int, spark: SparkSession, holes: DataFrame, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held, "MOST_CELLS", most)
+
     def count(frame: DataFrame, trees: dict[str, Hierarchy | Rule], **options: Any) -> None:
         count_tuples(frame, trees, workspace, **options)
 
@@ -312,6 +382,7 @@ def test_what_cannot_be_counted(spark: SparkSession, holes: DataFrame, workspace
         count(holes, {"age": clash})
 
 
+@pytest.mark.usefixtures("in_files")
 def test_too_many_values_for_the_driver_are_refused(
     holes: DataFrame, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

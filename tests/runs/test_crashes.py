@@ -33,7 +33,7 @@ from tests.runs.test_run import BARE
 from tests.town import Town, people
 
 STEPS = [
-    "identity", "clean", "fit", "release", "audit", "risk", "findings", "publish", "commit", "compare", "committed",
+    "identity", "clean", "fit", "release", "audit", "risk", "publish", "commit", "compare", "committed",
     "report", "log",
 ]  # fmt: skip
 

@@ -256,8 +256,8 @@ def test_failed_audit_publishes_nothing(
         return found
 
     monkeypatch.setattr(LatticeRecoding, "staged", misled)
-    for one in (LatticePipeline, LatticeRecoding):
-        monkeypatch.setattr(one, "published", property(lambda self: columns))
+    monkeypatch.setattr(LatticeRecoding, "published", property(lambda self: columns))
+    monkeypatch.setattr(LatticePipeline, "published", property(lambda self: ["city", "disease", "name"]))
 
     code = main(["run", victim.job_file(**BARE), "--quiet"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import shake_256
 
 import numpy as np
@@ -28,13 +28,18 @@ def verify_draw(edges: DataFrame, used: str, handed: str | None) -> Verdict:
 
     def compare(table: pa.Table) -> pa.Table:
         table = table.sort_by(PART)
-        numbers = _numbers(handed or "", int(table.column(BLOCK)[0].as_py()))
-        drawn = [_below(bound, numbers) for bound in np.asarray(table.column(CHOSEN)).tolist()]
+        drawn = taken_rounds(handed or "", int(table.column(BLOCK)[0].as_py()), np.asarray(table.column(CHOSEN)).tolist())
         other = np.array(drawn, dtype=np.int64) != np.asarray(table.column(ROUND), dtype=np.int64)
         return pa.table({"parts": [table.num_rows], "other": [int(other.sum())]})
 
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("parts", "other")]
     counts = parts.groupBy(BLOCK).applyInArrow(compare, "parts long, other long").agg(*sums).collect()[0]
+    return draw_verdict(counts["parts"], counts["other"], used, handed)
+
+
+def draw_verdict(parts: int, other: int, used: str, handed: str | None) -> Verdict:
+    """The verdict on so many parts, of which others have a round that the handed key did not choose."""
+    counts = {"parts": parts, "other": other}
     same = handed is not None and used == handed
     passed = same and counts["parts"] > 0 and counts["other"] == 0
     detail = f"the run's key chose the rounds of {counts['parts']} parts."
@@ -42,6 +47,12 @@ def verify_draw(edges: DataFrame, used: str, handed: str | None) -> Verdict:
         wrong = counts["other"] if same else counts["parts"]
         detail = f"{wrong} of {counts['parts']} parts have a round of another key's choice."
     return Verdict("draw", passed, 0 if passed else max(1, counts["other"]), counts["parts"], detail, kind=Kind.DRAW)
+
+
+def taken_rounds(key: str, block: int, rounds: Sequence[int]) -> list[int]:
+    """The round that a key chooses in each part of a block; rounds: how many each has, by ascending part."""
+    numbers = _numbers(key, block)
+    return [_below(bound, numbers) for bound in rounds]
 
 
 def _numbers(key: str, block: int) -> Iterator[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.classes import published_classes
@@ -13,6 +13,7 @@ from anon_spark.auditing.reading.values import private, require_columns
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import PERSONS, ROWS
 from anon_spark.model.guarantee import KAnonymity
+from anon_spark.pending import Pending
 
 _BUCKET, _CLASSES, _SMALLEST, _UNITS = private("bucket"), private("classes"), private("smallest"), private("units")
 
@@ -33,6 +34,17 @@ def verify_k_anonymity(
     4k-1 and so on; no bucket starts below k. violations and checked count classes.
     Cost: one job, one scan and the shuffle of `published_classes`; at most 65 rows reach the driver.
     """
+    return k_anonymity_check(release, columns, k, person, classes).get()
+
+
+def k_anonymity_check(
+    release: DataFrame,
+    columns: Sequence[str],
+    k: int,
+    person: str | None = None,
+    classes: DataFrame | None = None,
+) -> Pending[Verdict]:
+    """As `verify_k_anonymity`, its counts not collected yet."""
     guarantee = KAnonymity(k, columns, person)
     require_columns(release, [*guarantee.columns, *([person] if person is not None else [])], "release")
     if classes is None:
@@ -49,8 +61,14 @@ def verify_k_anonymity(
             F.min(size).alias(_SMALLEST),
         )
         .orderBy(_BUCKET)
-        .collect()
     )
+    small_classes = classes.where(size < k)
+    return Pending.of(buckets, lambda rows: _verdict(rows, guarantee, small_classes))
+
+
+def _verdict(buckets: Sequence[Row], guarantee: KAnonymity, small_classes: DataFrame) -> Verdict:
+    """The verdict on classes that were counted by size."""
+    k = guarantee.k
     counted = sum(row[_CLASSES] for row in buckets)
     small = next((row for row in buckets if row[_BUCKET] < 0), None)
     violations = int(small[_CLASSES]) if small is not None else 0
@@ -86,5 +104,5 @@ def verify_k_anonymity(
         checked=counted,
         detail=detail,
         facts=facts,
-        frame=classes.where(size < k),
+        frame=small_classes,
     )

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType, VariantType
 
@@ -16,6 +16,7 @@ from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import ROWS
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.guarantee import LDiversity
+from anon_spark.pending import Pending
 
 
 def verify_l_diversity(
@@ -32,6 +33,13 @@ def verify_l_diversity(
     Cost: one job, one scan, one shuffle of distinct pairs (class, value), each row once per sensitive column before
     map-side aggregation; one row reaches the driver.
     """
+    return l_diversity_check(release, columns, sensitive, l).get()
+
+
+def l_diversity_check(
+    release: DataFrame, columns: Sequence[str], sensitive: Sequence[str], l: int  # noqa: E741 - the papers' name
+) -> Pending[Verdict]:
+    """As `verify_l_diversity`, its counts not collected yet."""
     guarantee = LDiversity(l, columns, sensitive)
     require_columns(release, [*guarantee.columns, *guarantee.sensitive], "release")
     classes = _class_values(release, guarantee)
@@ -47,9 +55,14 @@ def verify_l_diversity(
         F.coalesce(F.sum(F.when(below, F.col(ROWS))), F.lit(0)).alias("rows_in_violation"),
         *(F.coalesce(F.min(count), F.lit(0)).alias(f"smallest_{at}") for at, count in enumerate(counts)),
         *(F.count(F.when(count < l, F.lit(1))).alias(f"violations_{at}") for at, count in enumerate(counts)),
-    ).collect()[0]
+    )
+    return Pending.of(totals, lambda rows: _verdict(rows[0], guarantee, classes.where(below)))
+
+
+def _verdict(totals: Row, guarantee: LDiversity, poor_classes: DataFrame) -> Verdict:
+    least = guarantee.l
     facts: dict[str, Any] = {
-        "l": l,
+        "l": least,
         **{name: totals[name] for name in ("rows", "classes", "smallest", "average", "rows_in_violation")},
         "columns": {
             name: {"smallest": totals[f"smallest_{at}"], "violations": totals[f"violations_{at}"]}
@@ -62,21 +75,21 @@ def verify_l_diversity(
     elif violations:
         failing = [name for name, counts_of_column in facts["columns"].items() if counts_of_column["violations"]]
         detail = (
-            f"{violations} of {counted} classes have fewer than {l} values in {', '.join(failing)} "
+            f"{violations} of {counted} classes have fewer than {least} values in {', '.join(failing)} "
             f"({facts['rows_in_violation']} of {rows} rows, fewest values {facts['smallest']})."
         )
     else:
         names = ", ".join(guarantee.sensitive)
-        detail = f"all {counted} classes have at least {l} values in {names} (fewest {facts['smallest']}, {rows} rows)."
+        detail = f"all {counted} classes have at least {least} values in {names} (fewest {facts['smallest']}, {rows} rows)."
     return Verdict(
         kind=Kind.PROMISE,
-        name=f"distinct {l}-diversity",
+        name=f"distinct {least}-diversity",
         passed=rows > 0 and violations == 0,
         violations=violations,
         checked=counted,
         detail=detail,
         facts=facts,
-        frame=classes.where(below),
+        frame=poor_classes,
     )
 
 

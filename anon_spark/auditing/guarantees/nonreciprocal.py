@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.sums import FAULTY, fault_sums
@@ -23,6 +23,7 @@ _EDGES, _PARTNERS, _PLACES, _ROUNDS = (private(name) for name in ("edges", "part
 _FIRST, _LAST, _TAKEN, _SIDE = (private(name) for name in ("first", "last", "taken", "side"))
 _LABEL, _SHOWN, _LABELS = (private(name) for name in ("label", "shown", "labels"))
 _WRITTEN = "_written"
+_LABEL_FAULTS = ("unlinked", "not_moved", "alike")
 _EDGE = [LINK, BLOCK, SLOT, ROUND, CHOSEN, PART]
 _END_TEXTS = {
     "unknown": "are in the graph, and not in the table",
@@ -33,6 +34,7 @@ _END_TEXTS = {
     "rounds": "are not in each round once",
     "chosen": "do not have exactly one chosen edge",
 }
+_NO_PART_FAULTS = {"uneven": 0, "choices": 0, "incomplete": 0}
 _PART_TEXTS = {"uneven": "parts have unequal numbers of edges", "choices": "parts do not have exactly one chosen round"}
 
 
@@ -78,7 +80,16 @@ def verify_graph(linked: DataFrame, staged: DataFrame, edges: DataFrame, degree:
         F.count_if(F.col(_ROUNDS) != 1).alias("choices"),
         F.coalesce(F.sum("incomplete"), F.lit(0)).alias("incomplete"),
     )
-    counts = counted.crossJoin(chosen).collect()[0]
+    return _graph_verdict(counted.crossJoin(chosen).collect()[0], degree)
+
+
+def sound_graph(records: int, parts: int, degree: int) -> Verdict:
+    """The verdict on a graph without faults."""
+    ends = {f"{side}_{name}": 0 for side in (LINK, SLOT) for name in _END_TEXTS}
+    return _graph_verdict({**ends, "records": records, "slots": records, "parts": parts, **_NO_PART_FAULTS}, degree)
+
+
+def _graph_verdict(counts: Mapping[str, int] | Row, degree: int) -> Verdict:
     amounts = {LINK: f"{counts['records']} records", SLOT: f"{counts['slots']} slots"}
     messages = [
         f"{counts[f'{side}_{name}']} of {amounts[side]} {text}."
@@ -94,9 +105,9 @@ def verify_graph(linked: DataFrame, staged: DataFrame, edges: DataFrame, degree:
     if not counts["records"]:
         messages.append("there are no records.")
     facts = {
-        name: counts[f"{LINK}_{name}"] + counts[f"{SLOT}_{name}"] for name in faults
+        name: counts[f"{LINK}_{name}"] + counts[f"{SLOT}_{name}"] for name in _END_TEXTS
     } | {name: counts[name] for name in ("uneven", "choices", "incomplete", "records", "slots", "parts")}
-    violations = sum(facts[name] for name in (*faults, "uneven", "choices", "incomplete"))
+    violations = sum(facts[name] for name in (*_END_TEXTS, "uneven", "choices", "incomplete"))
     return Verdict(
         kind=Kind.PROMISE,
         name="graph",
@@ -148,7 +159,15 @@ def verify_labels(
         "alike": F.coalesce(few, F.lit(True)),
     }
     known = {name: F.coalesce(fault, F.lit(True)) for name, fault in faults.items()}
-    counts = compared.agg(F.count(F.lit(1)).alias("records"), *fault_sums(known)).collect()[0]
+    return _labels_verdict(compared.agg(F.count(F.lit(1)).alias("records"), *fault_sums(known)).collect()[0], l)
+
+
+def sound_labels(records: int, l: int | None) -> Verdict:  # noqa: E741 - the literature's name
+    """The verdict on sensitive values without faults."""
+    return _labels_verdict({"records": records, FAULTY: 0, **dict.fromkeys(_LABEL_FAULTS, 0)}, l)
+
+
+def _labels_verdict(counts: Mapping[str, int] | Row, l: int | None) -> Verdict:  # noqa: E741 - the literature's name
     records = counts["records"]
     texts = {
         "unlinked": "have no one chosen slot",
@@ -166,7 +185,7 @@ def verify_labels(
         violations=counts[FAULTY],
         checked=records,
         detail=" ".join(parts) or f"all {records} sensitive values moved with the assignment{distinct}.",
-        facts={"l": l, "records": records, **{name: counts[name] for name in faults}},
+        facts={"l": l, "records": records, **{name: counts[name] for name in _LABEL_FAULTS}},
     )
 
 

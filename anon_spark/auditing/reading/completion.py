@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, with_code
+from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, Climb, with_codes
 from anon_spark.auditing.reading.tree_records import RECORD, raw_column, there_column, unfolded_values
 from anon_spark.auditing.reading.values import exact, private, require_columns
 from anon_spark.errors import DataError, LimitExceeded
@@ -82,11 +82,12 @@ def _built(
         name: rule if isinstance(rule, Hierarchy) else _of_rule(name, rule, known[at])
         for at, (name, rule) in enumerate(hierarchies.items())
     }
-    faults = []
-    for at, hierarchy in enumerate(draft.values()):
-        fault = f"{_FAULT}_{at}"
-        written = with_code(written.withColumn(fault, F.lit(KEPT)), raw_column(at), raw_column(at), fault, hierarchy, 0)
-        faults.append(F.when(F.col(there_column(at)), F.col(fault)).otherwise(F.lit(KEPT)))
+    columns = [f"{_FAULT}_{at}" for at in range(len(draft))]
+    climbs = [
+        Climb(raw_column(at), raw_column(at), hierarchy, 0, columns[at]) for at, hierarchy in enumerate(draft.values())
+    ]
+    written = with_codes(written.select("*", *(F.lit(KEPT).alias(fault) for fault in columns)), climbs)
+    faults = [F.when(F.col(there_column(at)), F.col(fault)).otherwise(F.lit(KEPT)) for at, fault in enumerate(columns)]
     bits = UNSEEN | NULL if nulls == "suppress" else UNSEEN
     out = reduce(or_, (fault.bitwiseAND(F.lit(bits)) != 0 for fault in faults))
     if record is not None:

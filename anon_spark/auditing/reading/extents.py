@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from anon_spark.auditing.reading.labels import Labels
+from anon_spark.auditing.reading.labels import Labels, Path, with_paths
 from anon_spark.auditing.reading.values import HI, LO, private, quoted
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.model.hierarchy import Hierarchy, ends_of
 
 _KEY, _LEAF, _LOWER, _UPPER = (private(name) for name in ("end", "end_leaf", "lower_path", "upper_path"))
@@ -62,7 +62,7 @@ def with_labels(release: DataFrame, extents: Extents) -> DataFrame:
         labels, root = Labels.of(extent.hierarchy), extent.hierarchy.labels[-1][0]
         column = F.col(quoted(name))
         for end, path in ((LO, _LOWER), (HI, _UPPER)):
-            frame = labels.with_texts(_with_leaf(frame, column[end], extent.hierarchy), _LEAF, path).drop(_LEAF)
+            frame = with_paths(_with_leaf(frame, column[end], extent.hierarchy), [Path(labels, _LEAF, path)]).drop(_LEAF)
         common = F.filter(F.arrays_zip(F.col(_LOWER), F.col(_UPPER)), lambda both: both[_LOWER] == both[_UPPER])
         shown = F.when(column[LO] <= column[HI], F.get(common, F.lit(0))[_LOWER])
         shown = F.when(F.isnull(column[LO]) & F.isnull(column[HI]), F.lit(root)).otherwise(shown)
@@ -76,14 +76,14 @@ def with_ends(frame: DataFrame, leaf: str, extent: Extent, low: str, high: str) 
     """Append the ends of a leaf; null for the null leaf."""
     lows, highs = ends_of(extent.hierarchy, extent.rounded)
     ends = pa.table({_KEY: pa.array(range(lows.size), pa.int64()), low: pa.array(lows), high: pa.array(highs)})
-    known = F.broadcast(small_frame(frame.sparkSession, ends))
+    known = beside(small_frame(frame.sparkSession, ends))
     return frame.join(known, F.col(leaf) == F.col(_KEY), "left").drop(_KEY)
 
 
 def _with_leaf(frame: DataFrame, number: Column, hierarchy: Hierarchy) -> DataFrame:
     numbers, _ = ends_of(hierarchy)
     leaves = pa.table({_KEY: pa.array(numbers), _LEAF: pa.array(range(numbers.size), pa.int64())})
-    known = F.broadcast(small_frame(frame.sparkSession, leaves))
+    known = beside(small_frame(frame.sparkSession, leaves))
     return frame.join(known, number == F.col(_KEY), "left").drop(_KEY)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.auditing.reading.look_ups import LookUp, with_found
 from anon_spark.auditing.reading.values import private, quoted
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.model.hierarchy import Hierarchy
 
 LONG = 2**62  # what a packed key stays below
@@ -52,17 +53,14 @@ class Labels:
         """The number of null."""
         return self.texts.index(None)
 
-    def with_texts(self, frame: DataFrame, leaf: str, path: str) -> DataFrame:
-        """Append the labels of a leaf, by level."""
-        texts = pa.array(self.texts, pa.string()).take(pa.array(self.numbers.T.ravel(), pa.int32()))
-        return self._with_path(frame, leaf, path, texts)
+    def paths(self) -> list[list[str | None]]:
+        """The labels of every leaf, by level."""
+        return [[self.texts[number] for number in of_leaf] for of_leaf in self.numbers.T.tolist()]
 
     def with_numbers(self, frame: DataFrame, leaf: str, path: str) -> DataFrame:
         """Append the numbers of a leaf's labels, by level; null on a level that only repeats a label."""
         repeated = self.levels[self.numbers] != np.arange(len(self.numbers))[:, None]
-        return self._with_path(frame, leaf, path, pa.array(self.numbers.T.ravel(), pa.int32(), mask=repeated.T.ravel()))
-
-    def _with_path(self, frame: DataFrame, leaf: str, path: str, values: pa.Array[Any]) -> DataFrame:
+        values = pa.array(self.numbers.T.ravel(), pa.int32(), mask=repeated.T.ravel())
         levels, leaves = self.numbers.shape
         offsets = pa.array(np.arange(leaves + 1, dtype=np.int32) * levels)
         table = {_KEY: pa.array(range(leaves), pa.int64()), _FOUND: pa.ListArray.from_arrays(offsets, values)}
@@ -88,9 +86,26 @@ class Labels:
         )
 
 
+class Path(NamedTuple):
+    """The column `leaf` of a hierarchy's leaves, and the name of a new column with the labels of each, by level."""
+
+    labels: Labels
+    leaf: str
+    name: str
+
+
+def with_paths(frame: DataFrame, paths: Sequence[Path]) -> DataFrame:
+    """Append the labels of leaves, by level. Cost: as `with_found`."""
+    look_ups = []
+    for path in paths:
+        found = path.labels.paths()
+        look_ups.append(LookUp(F.col(path.leaf).cast("string"), [str(leaf) for leaf in range(len(found))], found, path.name))
+    return with_found(frame, look_ups, pa.list_(pa.string()))
+
+
 def _joined(frame: DataFrame, key: Column, table: Mapping[str, Any], appended: Mapping[str, Column]) -> DataFrame:
     """Append what a broadcast look-up table says of a key. One row in, one row out."""
-    known = F.broadcast(small_frame(frame.sparkSession, pa.table(dict(table))))
+    known = beside(small_frame(frame.sparkSession, pa.table(dict(table))))
     columns = [F.col(quoted(name)) for name in frame.columns]
     joined = frame.join(known, key == F.col(_KEY), "left")
     return joined.select(*columns, *(value.alias(name) for name, value in appended.items()))

@@ -7,18 +7,19 @@ borders travel as joined frames, never as literals of a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType, NumericType
 
+from anon_spark.auditing.reading.look_ups import LookUp, with_found
 from anon_spark.auditing.reading.spelling import BEYOND, FLOOR, day_text, floor_of, number_text, plain_text
-from anon_spark.auditing.reading.values import private
-from anon_spark.engine import small_frame
+from anon_spark.auditing.reading.values import private, quoted
+from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 
@@ -26,43 +27,46 @@ KEPT, NULL, UNSEEN = 0, 1, 2  # bits of a row's status: nothing wrong, holds a n
 STATUS = private("status")
 
 _NULL_CODE = -1
-_KEY, _WANTED, _FOUND, _NUMERIC = (private(name) for name in ("key", "wanted", "found", "numeric"))
-_START, _STOP, _WIDTH, _LAST = (private(name) for name in ("start", "stop", "width", "last"))
+_NUMERIC, _FOUND = private("numeric_"), private("found_")  # + position
+_START, _STOP, _WIDTH, _LAST = (private(name) for name in ("start_", "stop_", "width_", "last_"))  # + position
 
 
-def with_recoded(frame: DataFrame, raw: str, label: str, status: str, hierarchy: Hierarchy, level: int) -> DataFrame:
-    """Replace `raw` by `label`, its label on `level`; set the bit NULL or UNSEEN of `status` where there is no label.
+class Climb(NamedTuple):
+    """A column `raw` that is replaced by `name`, its label or code on a level; `status` is the column that gets its bits."""
+
+    raw: str
+    name: str
+    hierarchy: Hierarchy
+    level: int
+    status: str = STATUS
+
+
+def with_labels(frame: DataFrame, climbs: Sequence[Climb]) -> DataFrame:
+    """Replace columns by labels on levels; set the bit NULL or UNSEEN of a status where there is no label.
 
     A null stays null below the top and becomes the root there; what its bit means, the caller decides.
-    Guarantee: one row in, one row out. Cost: one broadcast join with the hierarchy; no action.
+    Guarantee: one row in, one row out. Cost: as `with_found`, and a broadcast more for bins; no action.
     """
-    _check_level(hierarchy, level)
-    labels = [hierarchy.labels[level][code] for code in hierarchy.codes[level]]
-    of_null = F.lit(hierarchy.labels[-1][0] if level == hierarchy.height else None).cast("string")
-    return _climbed(frame, raw, label, status, hierarchy, labels, pa.string(), of_null)
+    goals = []
+    for climb in climbs:
+        _check_level(climb.hierarchy, climb.level)
+        labels = climb.hierarchy.labels[climb.level]
+        of_null = labels[0] if climb.level == climb.hierarchy.height else None
+        goals.append(([labels[code] for code in climb.hierarchy.codes[climb.level]], F.lit(of_null).cast("string")))
+    return _climbed(frame, climbs, goals, pa.string())
 
 
-def with_code(frame: DataFrame, raw: str, code: str, status: str, hierarchy: Hierarchy, level: int) -> DataFrame:
-    """As `with_recoded`, but `code` is the integer the hierarchy gives the label: lighter to count by.
+def with_codes(frame: DataFrame, climbs: Sequence[Climb]) -> DataFrame:
+    """As `with_labels`, but the integers that the hierarchy gives the labels: lighter to count by.
 
-    A null has a code of its own below the top and the root's code there. `with_label` gives the text.
+    A null has a code of its own below the top and the root's code there.
     """
-    _check_level(hierarchy, level)
-    codes = [int(code_of_leaf) for code_of_leaf in hierarchy.codes[level]]
-    of_null = F.lit(0 if level == hierarchy.height else _NULL_CODE)
-    return _climbed(frame, raw, code, status, hierarchy, codes, pa.int32(), of_null)
-
-
-def with_label(frame: DataFrame, code: str, label: str, hierarchy: Hierarchy, level: int) -> DataFrame:
-    """Replace `code` by the label it stands for on `level`; the code of null, and no code at all, become null.
-
-    Cost: one broadcast join with the labels of the level; no action.
-    """
-    _check_level(hierarchy, level)
-    others = [name for name in frame.columns if name != code]
-    named = ((at, text) for at, text in enumerate(hierarchy.labels[level]) if text is not None)
-    looked_up = _lookup(frame, F.col(code).cast("long"), named, pa.int64(), pa.string(), _FOUND)
-    return looked_up.select(*others, F.col(_FOUND).alias(label))
+    goals = []
+    for climb in climbs:
+        _check_level(climb.hierarchy, climb.level)
+        of_null = F.lit(0 if climb.level == climb.hierarchy.height else _NULL_CODE)
+        goals.append(([int(code) for code in climb.hierarchy.codes[climb.level]], of_null))
+    return _climbed(frame, climbs, goals, pa.int32())
 
 
 def with_scope(tuples: DataFrame, nulls: str) -> DataFrame:
@@ -87,79 +91,68 @@ def _check_level(hierarchy: Hierarchy, level: int) -> None:
 
 
 def _climbed(
-    frame: DataFrame,
-    raw: str,
-    name: str,
-    status: str,
-    hierarchy: Hierarchy,
-    of_leaf: Sequence[Any],
-    target: pa.DataType,
-    of_null: Column,
+    frame: DataFrame, climbs: Sequence[Climb], goals: Sequence[tuple[Sequence[Any], Column]], kind: pa.DataType
 ) -> DataFrame:
-    """Replace `raw` by `name`: what `of_leaf` says of the leaf of its value; `of_null` for a null, null when unseen."""
-    kind = frame.schema[raw].dataType
-    others = [other for other in frame.columns if other not in (raw, status)]
-    value, looked_up = F.col(raw), F.col(_FOUND)
-    if hierarchy.kind == "bins":
-        frame, key = _bin(frame, value, kind, hierarchy)
-        frame = _lookup(frame, key, enumerate(of_leaf[: len(hierarchy.keys)]), pa.int64(), target, _FOUND)
-    elif hierarchy.kind == "number" or (hierarchy.kind == "text" and isinstance(kind, NumericType)):
-        texts = [(text, of_leaf[leaf]) for text, leaf in hierarchy.dictionary(True)]
-        if isinstance(kind, IntegralType):
-            numbers = ((Decimal(text), goal) for text, goal in texts)
-            whole = ((int(number), goal) for number, goal in numbers if number == int(number) and -(2**63) <= number < 2**63)
-            frame = _lookup(frame, value.cast("long"), whole, pa.int64(), target, _FOUND)
+    """Replace each `raw` by what its goal says of the leaf of its value, or of null; null when it is unseen."""
+    kinds = {climb.raw: frame.schema[climb.raw].dataType for climb in climbs}
+    replaced, statuses = {climb.raw for climb in climbs}, {climb.status for climb in climbs}
+    others = [F.col(quoted(name)) for name in frame.columns if name not in replaced | statuses]
+    bins = {place: climb.hierarchy for place, climb in enumerate(climbs) if climb.hierarchy.kind == "bins"}
+    found = _with_bins(frame, {place: (F.col(quoted(climbs[place].raw)), kinds[climbs[place].raw]) for place in bins}, bins)
+    look_ups = []
+    for place, (climb, (of_leaf, _)) in enumerate(zip(climbs, goals, strict=True)):
+        value, raw_kind, hierarchy = F.col(quoted(climb.raw)), kinds[climb.raw], climb.hierarchy
+        if place in bins:
+            text, known = _bin(place).cast("string"), [(str(leaf), leaf) for leaf in range(len(hierarchy.keys))]
+        elif hierarchy.kind == "number" or (hierarchy.kind == "text" and isinstance(raw_kind, NumericType)):
+            text = value.cast("string") if isinstance(raw_kind, IntegralType) else number_text(value, raw_kind)
+            known = hierarchy.dictionary(True)
+        elif hierarchy.kind == "date":
+            text, known = day_text(value, raw_kind), hierarchy.dictionary(False)
         else:
-            frame = _lookup(frame, number_text(value, kind), texts, pa.string(), target, _FOUND)
-    else:
-        key = day_text(value, kind) if hierarchy.kind == "date" else plain_text(value, kind)
-        texts = [(text, of_leaf[leaf]) for text, leaf in hierarchy.dictionary(False)]
-        frame = _lookup(frame, key, texts, pa.string(), target, _FOUND)
-    missing = F.isnull(value) | F.isnan(value) if isinstance(kind, (DoubleType, FloatType)) else F.isnull(value)
-    fault = F.when(missing, F.lit(NULL)).when(F.isnull(looked_up), F.lit(UNSEEN)).otherwise(F.lit(KEPT))
-    return frame.select(
-        *others, F.when(missing, of_null).otherwise(looked_up).alias(name), F.col(status).bitwiseOR(fault).alias(status)
-    )
+            text, known = plain_text(value, raw_kind), hierarchy.dictionary(False)
+        pairs = list(known)
+        look_ups.append(
+            LookUp(text, [key for key, _ in pairs], [of_leaf[leaf] for _, leaf in pairs], f"{_FOUND}{place}")
+        )
+    found = with_found(found, look_ups, kind)
+    shown, bits = [], {name: [F.col(quoted(name))] for name in statuses}
+    for place, (climb, (_, of_null)) in enumerate(zip(climbs, goals, strict=True)):
+        value, looked_up = F.col(quoted(climb.raw)), F.col(f"{_FOUND}{place}")
+        is_fraction = isinstance(kinds[climb.raw], (DoubleType, FloatType))
+        missing = F.isnull(value) | F.isnan(value) if is_fraction else F.isnull(value)
+        fault = F.when(missing, F.lit(NULL)).when(F.isnull(looked_up), F.lit(UNSEEN)).otherwise(F.lit(KEPT))
+        shown.append(F.when(missing, of_null).otherwise(looked_up).alias(climb.name))
+        bits[climb.status].append(fault)
+    settled = [reduce(Column.bitwiseOR, faults).alias(name) for name, faults in bits.items()]
+    return found.select(*others, *shown, *settled)
 
 
-def _lookup(
-    frame: DataFrame, key: Column, pairs: Iterable[tuple[Any, Any]], kind: pa.DataType, target: pa.DataType, column: str
+def _with_bins(
+    frame: DataFrame, values: Mapping[int, tuple[Column, DataType]], bins: Mapping[int, Hierarchy]
 ) -> DataFrame:
-    """Append `column`: what is paired with the row's key, null when there is nothing.
+    """Append, for each place, the borders of its bins and the floor of its value. Cost: a broadcast of one row."""
+    if not bins:
+        return frame
+    borders: dict[str, Any] = {}
+    for place, hierarchy in bins.items():
+        grid = hierarchy.bins
+        if grid is None:
+            raise ConfigurationError("A hierarchy of kind bins carries no bins. Build it with Hierarchy.intervals.")
+        for name, border in ((_START, grid.start), (_STOP, grid.stop), (_WIDTH, grid.width)):
+            borders[f"{name}{place}"] = pa.array([border], pa.decimal128(36, 18))
+        borders[f"{_LAST}{place}"] = pa.array([grid.count - 1], pa.int64())
+    floors = [
+        floor_of(number_text(value, kind)).alias(f"{_NUMERIC}{place}") for place, (value, kind) in values.items()
+    ]
+    return crossed(frame, small_frame(frame.sparkSession, pa.table(borders))).select("*", *floors)
 
-    Texts meet by their 64-bit hash first, which Spark probes much faster than strings, and are then compared.
-    """
-    keys: list[Any] = []
-    goals: list[Any] = []
-    for known, goal in pairs:
-        keys.append(known)
-        goals.append(goal)
-    table = pa.table({_KEY: pa.array(keys, kind), column: pa.array(goals, target)})
-    kept = [*frame.columns, column]
-    same = F.col(_WANTED) == F.col(_KEY)
-    if pa.types.is_string(kind):  # the coalesce keeps Spark from making the text a second join key
-        same = (F.xxhash64(_WANTED) == F.xxhash64(_KEY)) & F.coalesce(same, F.lit(False))
-    leaves = F.broadcast(small_frame(frame.sparkSession, table))
-    return frame.withColumn(_WANTED, key).join(leaves, same, "left").select(*kept)
 
-
-def _bin(frame: DataFrame, value: Column, kind: DataType, hierarchy: Hierarchy) -> tuple[DataFrame, Column]:
+def _bin(place: int) -> Column:
     """The number of the half-open bin a value falls in, by exact decimal division; the last bin is closed."""
-    grid = hierarchy.bins
-    if grid is None:
-        raise ConfigurationError("A hierarchy of kind bins carries no bins. Build it with Hierarchy.intervals.")
-    borders = pa.table(
-        {
-            _START: pa.array([grid.start], pa.decimal128(36, 18)),
-            _STOP: pa.array([grid.stop], pa.decimal128(36, 18)),
-            _WIDTH: pa.array([grid.width], pa.decimal128(36, 18)),
-            _LAST: pa.array([grid.count - 1], pa.int64()),
-        }
-    )
-    frame = frame.crossJoin(F.broadcast(small_frame(frame.sparkSession, borders)))
-    frame = frame.withColumn(_NUMERIC, floor_of(number_text(value, kind)))
-    floor, stop = F.col(_NUMERIC)[FLOOR], F.col(_STOP)
+    numeric, start, stop = F.col(f"{_NUMERIC}{place}"), F.col(f"{_START}{place}"), F.col(f"{_STOP}{place}")
+    floor = numeric[FLOOR]
     # borders have no more digits than the floor: a number is at or above one when its floor is
-    inside = (floor >= F.col(_START)) & ((floor < stop) | ((floor == stop) & ~F.col(_NUMERIC)[BEYOND]))
-    offset = F.expr(f"(`{_NUMERIC}`.{FLOOR} - `{_START}`) div `{_WIDTH}`")
-    return frame, F.when(inside, F.least(offset, F.col(_LAST)))
+    inside = (floor >= start) & ((floor < stop) | ((floor == stop) & ~numeric[BEYOND]))
+    offset = F.expr(f"(`{_NUMERIC}{place}`.{FLOOR} - `{_START}{place}`) div `{_WIDTH}{place}`")
+    return F.when(inside, F.least(offset, F.col(f"{_LAST}{place}")))

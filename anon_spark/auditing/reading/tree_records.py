@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, with_code
+from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, Climb, with_codes
 from anon_spark.auditing.reading.tree_paths import CLASS, PATHS, VALUE
 from anon_spark.auditing.reading.values import hashed, private, quoted, require_columns
 from anon_spark.errors import ConfigurationError
@@ -51,11 +51,14 @@ def records_of(
     places = [_Place.of(frame.schema, node_type) for node_type in schema]
     rows = unfolded_values(frame, schema, record, keep)
     rows = rows.withColumn(_HASH, hashed(rows, [*map(raw_column, range(len(places))), *map(there_column, range(len(places)))]))
+    ordered = [hierarchies[node_type.name] for node_type in schema]
+    climbs = [
+        Climb(raw_column(rank), raw_column(rank), hierarchy, 0, _status(rank)) for rank, hierarchy in enumerate(ordered)
+    ]
+    rows = with_codes(rows.select("*", *(F.lit(KEPT).alias(climb.status) for climb in climbs)), climbs)
     leaves, faults = [], []
-    for rank, node_type in enumerate(schema):
-        hierarchy, status = hierarchies[node_type.name], _status(rank)
-        rows = with_code(rows.withColumn(status, F.lit(KEPT)), raw_column(rank), raw_column(rank), status, hierarchy, 0)
-        there, fault = F.col(there_column(rank)), F.col(status)
+    for rank, hierarchy in enumerate(ordered):
+        there, fault = F.col(there_column(rank)), F.col(_status(rank))
         leaf = F.when(fault == NULL, F.lit(len(hierarchy.keys))).otherwise(F.coalesce(F.col(raw_column(rank)), F.lit(UNKNOWN)))
         leaves.append(F.when(there, leaf).otherwise(F.lit(ABSENT)).cast("int"))
         faults.append(F.when(there, fault).otherwise(F.lit(KEPT)))

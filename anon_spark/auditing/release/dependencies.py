@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.values import hashed, private, quoted, require_columns
+from anon_spark.pending import Pending
 
 SAMPLE = 50_000
 MOST_PAIRS = 45  # of kept columns that are tried together, in the order they are given: all pairs of ten columns
@@ -65,13 +66,22 @@ def find_dependencies(
     """
     require_columns(source, [*kept, *quasi_identifiers], "source")
     rows = source.count() if rows is None else rows
+    return dependencies_to_be(source, kept, quasi_identifiers, rows).get()
+
+
+def dependencies_to_be(
+    source: DataFrame, kept: Sequence[str], quasi_identifiers: Sequence[str], rows: int, small: bool = False
+) -> Pending[list[Dependency]]:
+    """As `find_dependencies`, the last counts not collected yet. small: whether one task holds the table; it needs no sample."""
     if not kept or rows < 2:
-        return []
+        return Pending.known([])
     pairs = list(combinations(range(len(kept)), 2))[:MOST_PAIRS] if quasi_identifiers else []
     candidates: list[Candidate] = [*((at,) for at in range(len(kept))), *pairs]
-    open_pairs = _not_refuted(source, kept, quasi_identifiers, candidates)
+    everything = {at: list(range(-1 if len(one) == 1 else 0, len(quasi_identifiers))) for at, one in enumerate(candidates)}
+    open_pairs = everything if small else _not_refuted(source, kept, quasi_identifiers, candidates)
+    open_pairs = {at: others for at, others in open_pairs.items() if others}
     if not open_pairs:
-        return []
+        return Pending.known([])
     return _decided(source, kept, quasi_identifiers, candidates, open_pairs)
 
 
@@ -113,7 +123,7 @@ def _not_refuted(
         (row[_AT], row[_VALUE])
         for row in sample.select(*codes, *nulls).coalesce(1).mapInArrow(refute, f"{_AT} long, {_VALUE} long").collect()
     }
-    possible = {
+    return {
         at: [
             other
             for other in range(-1 if len(members) == 1 else 0, len(quasi_identifiers))
@@ -121,7 +131,6 @@ def _not_refuted(
         ]
         for at, members in enumerate(candidates)
     }
-    return {at: others for at, others in possible.items() if others}
 
 
 def _both(first: Any, second: Any) -> Any:
@@ -149,7 +158,7 @@ def _decided(
     quasi_identifiers: Sequence[str],
     candidates: Sequence[Candidate],
     open_pairs: dict[int, list[int]],
-) -> list[Dependency]:
+) -> Pending[list[Dependency]]:
     """The dependencies that hold on all rows, by the least and greatest hash of each quasi-identifier per value."""
     others = sorted({other for pair in open_pairs.values() for other in pair if other >= 0})
 
@@ -171,7 +180,7 @@ def _decided(
         *(F.min(_low(other)).alias(_low(other)) for other in others),
         *(F.max(_low(other)).alias(_high(other)) for other in others),
     )
-    rows = (
+    counted = (
         values.groupBy(_AT)
         .agg(
             F.max(F.when(F.col(_PRESENT), F.col(_ROWS))).alias("most"),
@@ -181,8 +190,18 @@ def _decided(
             *((F.min(_low(other)) == F.max(_high(other))).alias(f"constant_{other}") for other in others),
         )
         .orderBy(_AT)
-        .collect()
     )
+    return Pending.of(counted, lambda rows: _dependencies(rows, kept, quasi_identifiers, candidates, open_pairs))
+
+
+def _dependencies(
+    rows: Sequence[Row],
+    kept: Sequence[str],
+    quasi_identifiers: Sequence[str],
+    candidates: Sequence[Candidate],
+    open_pairs: Mapping[int, Sequence[int]],
+) -> list[Dependency]:
+    """The dependencies that hold, from what was counted of each open candidate."""
     dependencies: list[Dependency] = []
     alone: dict[int, set[str]] = {}  # kept column → what it determines by itself
     for row in rows:  # single columns come before pairs

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from anon_spark.auditing.reading.values import private, quoted, require_columns, with_nulls
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import KEY, is_reserved
+from anon_spark.engine import crossed
 from anon_spark.errors import ConfigurationError
+from anon_spark.pending import Pending
 
 _FILE, _START, _ORDER = private("file"), private("start"), private("order")
 _FIRST, _LAST, _ROWS, _FALLS = private("first"), private("last"), private("rows"), private("falls")
@@ -95,8 +98,14 @@ def verify_order(release: DataFrame, key: DataFrame, columns: Sequence[str]) -> 
     Guarantee: passed iff there are rows and no row of a file has a smaller order value than the one before it; a file that
     Spark reads in several chunks is checked inside and between chunks. A table in source order, or grouped by class,
     fails (but for the chance that its few rows happen to ascend). violations counts descents, checked counts rows.
-    Cost: one job, one scan, no shuffle of rows (three integers per row go through Arrow); one row reaches the driver.
+    Cost: one job, one scan, no shuffle (three integers per row go through Arrow); a row per file or part of it, as Spark reads
+    it, reaches the driver.
     """
+    return order_check(release, key, columns).get()
+
+
+def order_check(release: DataFrame, key: DataFrame, columns: Sequence[str]) -> Pending[Verdict]:
+    """As `verify_order`, what it needs of every file not collected yet."""
     require_columns(release, columns, "release")
     require_columns(key, [KEY], "key frame")
     try:
@@ -110,26 +119,26 @@ def verify_order(release: DataFrame, key: DataFrame, columns: Sequence[str]) -> 
         raise ConfigurationError("The row order can only be checked on a release that was read back from its files.") from None
     content = with_nulls([F.col(quoted(name)) for name in names[:-2]])
     order = F.xxhash64(F.col(KEY), *content).alias(_ORDER)
-    chunks = read.crossJoin(F.broadcast(key.select(KEY))).select(_FILE, _START, order).mapInArrow(_chunks, _CHUNK)
-    before = F.lag(_LAST).over(Window.partitionBy(_FILE).orderBy(_START))
-    between = F.when(before > F.col(_FIRST), F.lit(1)).otherwise(F.lit(0))
-    totals = (
-        chunks.withColumn(_FALLS, F.col(_FALLS) + between)
-        .agg(
-            F.coalesce(F.sum(_ROWS), F.lit(0)).alias("rows"),
-            F.coalesce(F.sum(_FALLS), F.lit(0)).alias("falls"),
-            F.count(F.lit(1)).alias("chunks"),
-            F.countDistinct(_FILE).alias("files"),
-        )
-        .collect()[0]
+    chunks = crossed(read, key.select(KEY)).select(_FILE, _START, order).mapInArrow(_chunks, _CHUNK)
+    return Pending.of(chunks, _order_verdict)
+
+
+def _order_verdict(chunks: Sequence[Row]) -> Verdict:
+    """The verdict on the chunks of all files: descents inside them, and between those of one file."""
+    found = sorted((row[_FILE], row[_START], row[_FIRST], row[_LAST]) for row in chunks)
+    between = sum(
+        file == same_file and last > first
+        for (file, _, _, last), (same_file, _, first, _) in pairwise(found)
     )
-    rows, falls = totals["rows"], totals["falls"]
+    rows = sum(row[_ROWS] for row in chunks)
+    falls = between + sum(row[_FALLS] for row in chunks)
+    files = len({row[_FILE] for row in chunks})
     if not rows:
         detail = "the release is empty, there is nothing to publish."
     elif falls:
         detail = f"{falls} of {rows} rows stand before a row of their file that the keyed order puts first."
     else:
-        detail = f"the {rows} rows ascend in the keyed order in each of {totals['files']} files."
+        detail = f"the {rows} rows ascend in the keyed order in each of {files} files."
     return Verdict(
         kind=Kind.ORDER,
         name="row order",
@@ -137,7 +146,7 @@ def verify_order(release: DataFrame, key: DataFrame, columns: Sequence[str]) -> 
         violations=falls,
         checked=rows,
         detail=detail,
-        facts={"rows": rows, "files": totals["files"], "chunks": totals["chunks"]},
+        facts={"rows": rows, "files": files, "chunks": len(chunks)},
     )
 
 

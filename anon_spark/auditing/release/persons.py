@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, with_recoded
+from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, Climb, with_labels
 from anon_spark.auditing.reading.values import exact, private, quoted, require_columns
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.pending import Pending
 
 
 def with_persons(
@@ -41,8 +42,7 @@ def with_persons(
         *(F.col(quoted(name)).alias(kept[at]) for at, name in enumerate(others)),
         F.lit(KEPT).alias(status),
     )
-    for at, (hierarchy, level) in enumerate(recoded.values()):
-        rows = with_recoded(rows, raw[at], labels[at], status, hierarchy, level)
+    rows = with_labels(rows, [Climb(raw[at], labels[at], *goal, status) for at, goal in enumerate(recoded.values())])
     dropped = UNSEEN | NULL if nulls == "suppress" else UNSEEN
     rows = rows.where(F.col(status).bitwiseAND(F.lit(dropped)) == 0).select(
         *(F.col(labels[at]).alias(name) for at, name in enumerate(names)),
@@ -62,6 +62,11 @@ def verify_one_row_each(source: DataFrame, person: str) -> Verdict:
     of violations: it would hold identities.
     Cost: one job, one scan of the source and one shuffle of its persons; one row reaches the driver.
     """
+    return one_row_each_check(source, person).get()
+
+
+def one_row_each_check(source: DataFrame, person: str) -> Pending[Verdict]:
+    """As `verify_one_row_each`, its counts not collected yet."""
     require_columns(source, [person], "source")
     who, rows = private("who"), private("rows")
     persons = source.select(exact(source, person).alias(who)).groupBy(who).agg(F.count(F.lit(1)).alias(rows))
@@ -70,7 +75,11 @@ def verify_one_row_each(source: DataFrame, person: str) -> Verdict:
         F.count(F.when(known, F.lit(1))).alias("persons"),
         F.count(F.when(known & (F.col(rows) > 1), F.lit(1))).alias("several"),
         F.coalesce(F.sum(F.when(~known, F.col(rows))), F.lit(0)).alias("nobody"),
-    ).collect()[0]
+    )
+    return Pending.of(counts, lambda found: _verdict(found[0]))
+
+
+def _verdict(counts: Row) -> Verdict:
     texts = {
         "several": f"{counts['several']} of {counts['persons']} persons of the source have several rows.",
         "nobody": f"{counts['nobody']} rows of the source have no person.",

@@ -12,14 +12,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from anon_spark.auditing.reading.classes import MARK, mark, published_classes
-from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, with_recoded, with_scope
+from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, Climb, with_labels, with_scope
 from anon_spark.auditing.reading.sums import total
 from anon_spark.auditing.reading.values import exact, private, quoted, require_columns, shape
 from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import ROWS
+from anon_spark.engine import gathered
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.pending import Pending
 
 SUMS = tuple(private(f"{name}_sum") for name in ("source", "source_mark", "tuples", "single", "published", "mark"))
 SOURCE, SOURCE_MARK, TUPLES, SINGLE, PUBLISHED, PUBLISHED_MARK = SUMS
@@ -46,11 +48,24 @@ def verify_recoding(
     Cost: one job, one scan of each table, one shuffle of the source's distinct tuples and one of classes, both with
     map-side aggregation; one row reaches the driver.
     """
+    return recoding_check(source, release, recoded, unchanged, nulls, classes).get()
+
+
+def recoding_check(
+    source: DataFrame,
+    release: DataFrame,
+    recoded: Mapping[str, tuple[Hierarchy, int]],
+    unchanged: Sequence[str],
+    nulls: Literal["value", "suppress"] = "value",
+    classes: DataFrame | None = None,
+    small: bool = False,
+) -> Pending[tuple[Verdict, RowAccount]]:
+    """As `verify_recoding`, its counts not collected yet. small: whether one task can hold both tables."""
     names = list(recoded)
     other = check_recoding(source, release, names, unchanged, nulls)
     if classes is None:
         classes = published_classes(release, names, unchanged=unchanged)
-    compared = compare(source_classes(source, recoded, unchanged, nulls), classes, names)
+    compared = compare(source_classes(source, recoded, unchanged, nulls), classes, names, small)
     faults = class_faults()
     absent = (F.col(STATUS) == KEPT) & (F.col(PUBLISHED) == 0)
     totals = compared.agg(
@@ -58,8 +73,13 @@ def verify_recoding(
         total(absent, F.col(SOURCE)).alias("suppressed"),
         total(absent, F.lit(1)).alias("suppressed_classes"),
         *(total(fault, F.lit(1)).alias(name) for name, fault in faults.items()),
-    ).collect()[0]
+    )
+    faulty = faulty_classes(compared, faults, names)
+    return Pending.of(totals, lambda rows: _verdict(rows[0], list(faults), other, faulty))
 
+
+def _verdict(totals: Row, faults: Sequence[str], other: Sequence[str], faulty: DataFrame) -> tuple[Verdict, RowAccount]:
+    """The verdict on classes whose faults were counted. other: unchanged columns of another type."""
     account = RowAccount(
         source=totals["source"],
         published=totals["published"],
@@ -79,7 +99,7 @@ def verify_recoding(
             checked=totals["classes"],
             detail=" ".join(parts) or f"all {totals['classes']} classes are the source's rows, recoded.",
             facts={name: totals[name] for name in (*faults, "classes", "source_tuples", "source_unique")},
-            frame=faulty_classes(compared, faults, names),
+            frame=faulty,
         ),
         account,
     )
@@ -195,20 +215,20 @@ def source_classes(
     Cost: one shuffle of distinct raw tuples, one broadcast join per quasi-identifier; no action.
     """
     frame = source_tuples(source, list(recoded), unchanged)
-    for at, (hierarchy, level) in enumerate(recoded.values()):
-        frame = with_recoded(frame, raw_column(at), label_column(at), STATUS, hierarchy, level)
+    climbs = [Climb(raw_column(at), label_column(at), *goal) for at, goal in enumerate(recoded.values())]
     kept = F.col(STATUS) == KEPT
-    return with_scope(frame, nulls).select(
+    return with_scope(with_labels(frame, climbs), nulls).select(
         *(F.when(kept, F.col(label_column(at))).alias(label_column(at)) for at in range(len(recoded))),
         STATUS,
         *tuple_sums(),
     )
 
 
-def compare(expected: DataFrame, classes: DataFrame, names: Sequence[str]) -> DataFrame:
+def compare(expected: DataFrame, classes: DataFrame, names: Sequence[str], small: bool = False) -> DataFrame:
     """One row per class of either side with both sides' sums: a null-safe full outer join, as union and groupBy.
 
-    expected: labels, STATUS, SUMS and perhaps more sums; classes: what `published_classes` counted.
+    expected: labels, STATUS, SUMS and perhaps more sums; classes: what `published_classes` counted; small: whether one task can
+    hold them.
     """
     keys = [label_column(at) for at in range(len(names))]
     sums = [name for name in expected.columns if name not in (*keys, STATUS)]
@@ -220,4 +240,5 @@ def compare(expected: DataFrame, classes: DataFrame, names: Sequence[str]) -> Da
         F.col(ROWS).alias(PUBLISHED),
         F.col(MARK).alias(PUBLISHED_MARK),
     )
-    return expected.unionByName(published).groupBy(*keys, STATUS).agg(*(F.sum(name).alias(name) for name in sums))
+    both = gathered(expected.unionByName(published), small)
+    return both.groupBy(*keys, STATUS).agg(*(F.sum(name).alias(name) for name in sums))

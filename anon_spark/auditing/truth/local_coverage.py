@@ -32,7 +32,7 @@ from anon_spark.auditing.truth.full_domain import (
 from anon_spark.auditing.truth.local_recoding import assignment_columns, path_column, source_leaves
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import ROWS
-from anon_spark.engine import setting
+from anon_spark.engine import beside, crossed, setting
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.checks import ambiguous_labels
@@ -214,16 +214,16 @@ def _covered(
     vectors = classes.select(_LEVELS).distinct()
     if sampled:
         vectors = smallest_hashes(vectors, [_LEVELS], MOST_VECTORS)
-        classes = classes.join(F.broadcast(vectors), _LEVELS, "left_semi")
+        classes = classes.join(beside(vectors), _LEVELS, "left_semi")
     zero, partitions = F.lit(0).cast("long"), setting(tuples.sparkSession, "spark.sql.shuffle.partitions", "")
     below = tuples.where(F.col(STATUS) == KEPT).groupBy(*leaves).agg(F.sum(SOURCE).alias(_COVERING))
     below = below.repartition(int(partitions) if partitions.isdecimal() else SOME_TASKS)  # few rows that become many
     for at, attribute_labels in enumerate(labels):
         below = attribute_labels.with_numbers(below, leaves[at], path_column(at))
     numbers = [F.get(F.col(path_column(at)), F.get(F.col(_LEVELS), F.lit(at))) for at in range(len(labels))]
-    climbed = below.crossJoin(F.broadcast(vectors)).select(*packed(numbers, labels), _COVERING)
+    climbed = crossed(below, vectors).select(*packed(numbers, labels), _COVERING)
     keys = [name for name in climbed.columns if name != _COVERING]
     shown = classes.select(*keys)
-    hits = climbed.join(F.broadcast(shown) if broadcast else shown, keys).select(*keys, _COVERING, zero.alias(PUBLISHED))
+    hits = climbed.join(beside(shown) if broadcast else shown, keys).select(*keys, _COVERING, zero.alias(PUBLISHED))
     wanted = classes.select(*keys, zero.alias(_COVERING), F.col(ROWS).alias(PUBLISHED))
     return hits.unionByName(wanted).groupBy(*keys).agg(F.sum(_COVERING).alias(_COVERING), F.sum(PUBLISHED).alias(PUBLISHED))

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.classes import published_classes
 from anon_spark.auditing.reading.extents import Extents, as_text, with_ends
-from anon_spark.auditing.reading.labels import Labels
-from anon_spark.auditing.reading.recode import KEPT, STATUS, with_code, with_scope
+from anon_spark.auditing.reading.labels import Labels, Path, with_paths
+from anon_spark.auditing.reading.recode import KEPT, STATUS, Climb, with_codes, with_scope
 from anon_spark.auditing.reading.sums import total
 from anon_spark.auditing.reading.values import HI, LO, private, require_columns
 from anon_spark.auditing.release.rows import RowAccount
@@ -39,7 +39,9 @@ from anon_spark.auditing.truth.full_domain import (
 )
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import LEAF, LEVEL
+from anon_spark.engine import gathered
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.pending import Pending
 
 LOST, SUPPRESSED = 4, 5  # status of a tuple in scope without a usable assignment, and of one that the assignment leaves out
 
@@ -79,14 +81,29 @@ def verify_local_recoding(
     assignment) and of classes, all with map-side aggregation; two broadcast joins per quasi-identifier (three for numbers
     in a text column); one row reaches the driver.
     """
+    return local_recoding_check(source, release, hierarchies, assignment, unchanged, nulls, classes, extents).get()
+
+
+def local_recoding_check(
+    source: DataFrame,
+    release: DataFrame,
+    hierarchies: Mapping[str, Hierarchy],
+    assignment: DataFrame,
+    unchanged: Sequence[str],
+    nulls: Literal["value", "suppress"] = "value",
+    classes: DataFrame | None = None,
+    extents: Extents | None = None,
+    small: bool = False,
+) -> Pending[tuple[Verdict, RowAccount]]:
+    """As `verify_local_recoding`, its counts not collected yet. small: whether one task can hold both tables."""
     names = list(hierarchies)
     other = check_recoding(source, release, names, unchanged, nulls)
     leaves, levels = assignment_columns(len(names))
     require_columns(assignment, [*leaves, *levels], "assignment")
     if classes is None:
         classes = published_classes(release, names, unchanged=unchanged)
-    expected = _assigned_classes(source, hierarchies, assignment, unchanged, nulls, extents or {})
-    compared = compare(expected, classes, names)
+    expected = _assigned_classes(source, hierarchies, assignment, unchanged, nulls, extents or {}, small)
+    compared = compare(expected, classes, names, small)
     absent = (F.col(STATUS) == KEPT) & (F.col(SOURCE) > 0) & (F.col(PUBLISHED) == 0)
     faults = {**class_faults(), "absent": absent}
     totals = compared.agg(
@@ -95,7 +112,13 @@ def verify_local_recoding(
         *(total(F.lit(True), F.col(column)).alias(name) for name, column in _COUNTS.items()),
         total(F.col(STATUS) == LOST, F.col(SOURCE)).alias("lost_rows"),
         total(F.col(STATUS) == SUPPRESSED, F.col(SOURCE)).alias("suppressed"),
-    ).collect()[0]
+    )
+    faulty = faulty_classes(compared, faults, names)
+    return Pending.of(totals, lambda rows: _verdict(rows[0], list(faults), other, faulty))
+
+
+def _verdict(totals: Row, faults: Sequence[str], other: Sequence[str], faulty: DataFrame) -> tuple[Verdict, RowAccount]:
+    """The verdict on classes and tuples whose faults were counted. other: unchanged columns of another type."""
     kinds = [*faults, "unassigned", "twice", "outside"]
     violations = sum(totals[kind] for kind in kinds) + len(other)
     passed = f"all {totals['classes']} classes are the rows of {totals['tuples']} source tuples, each at its own levels."
@@ -111,7 +134,7 @@ def verify_local_recoding(
                 name: totals[name]
                 for name in (*kinds, "unused", "lost_rows", "classes", "tuples", "source_tuples", "source_unique")
             },
-            frame=faulty_classes(compared, faults, names),
+            frame=faulty,
         ),
         RowAccount(
             source=totals["source"],
@@ -137,13 +160,12 @@ def source_leaves(
     """The source's distinct raw tuples as leaf codes, with STATUS and SUMS; dropped ones have a status, no leaves."""
     leaves, _ = assignment_columns(len(hierarchies))
     frame = source_tuples(source, list(hierarchies), unchanged)
-    for at, hierarchy in enumerate(hierarchies.values()):
-        frame = with_code(frame, raw_column(at), leaves[at], STATUS, hierarchy, 0)
+    climbs = [Climb(raw_column(at), leaves[at], hierarchy, 0) for at, hierarchy in enumerate(hierarchies.values())]
     codes = []
     for leaf, hierarchy in zip(leaves, hierarchies.values(), strict=True):
         leaf_code = F.when(F.col(leaf) < 0, F.lit(len(hierarchy.keys))).otherwise(F.col(leaf))  # below 0: null
         codes.append(F.when(F.col(STATUS) == KEPT, leaf_code).cast("long").alias(leaf))
-    return with_scope(frame, nulls).select(*codes, STATUS, *tuple_sums())
+    return with_scope(with_codes(frame, climbs), nulls).select(*codes, STATUS, *tuple_sums())
 
 
 def _assigned_classes(
@@ -153,6 +175,7 @@ def _assigned_classes(
     unchanged: Sequence[str],
     nulls: str,
     extents: Extents,
+    small: bool,
 ) -> DataFrame:
     """The source's distinct tuples of leaves with the labels they were assigned, STATUS, SUMS and _COUNTS.
 
@@ -180,17 +203,17 @@ def _assigned_classes(
     )
     unknown = [F.lit(None).cast("int").alias(level) for level in levels]
     tuples = source_leaves(source, hierarchies, unchanged, nulls)
+    both = tuples.select("*", *(zero.alias(name) for name in (_ASSIGNED, _OUTSIDE, _LEFT_OUT)), *unknown).unionByName(assigned)
     frame = (
-        tuples.select("*", *(zero.alias(name) for name in (_ASSIGNED, _OUTSIDE, _LEFT_OUT)), *unknown)
-        .unionByName(assigned)
+        gathered(both, small)
         .groupBy(*leaves, STATUS)
         .agg(
             *(F.sum(name).alias(name) for name in (*SUMS, _ASSIGNED, _OUTSIDE, _LEFT_OUT)),
             *(F.min(level).alias(level) for level in levels),
         )
     )
-    for at, hierarchy in enumerate(hierarchies.values()):
-        frame = Labels.of(hierarchy).with_texts(frame, leaves[at], path_column(at))
+    paths = [Path(Labels.of(hierarchy), leaves[at], path_column(at)) for at, hierarchy in enumerate(hierarchies.values())]
+    frame = with_paths(frame, paths)
     in_scope = (F.col(STATUS) == KEPT) & (F.col(SOURCE) > 0)
     flags = {
         "tuples": in_scope,

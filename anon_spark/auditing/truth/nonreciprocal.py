@@ -5,13 +5,14 @@ The frames are those of `guarantees/nonreciprocal`. No verdict has a frame: it w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.item_sets import (
@@ -112,6 +113,15 @@ def verify_compatible(linked: DataFrame, staged: DataFrame, edges: DataFrame, it
         .agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counts))
         .collect()[0]
     )
+    return _compatible_verdict(sums)
+
+
+def sound_rows(edges: int) -> Verdict:
+    """The verdict on edges and rows without faults."""
+    return _compatible_verdict({_EDGES: edges, **dict.fromkeys((*_EDGE_FAULTS, *_ROW_FAULTS), 0)})
+
+
+def _compatible_verdict(sums: Mapping[str, int] | Row) -> Verdict:
     checked = sums[_EDGES]
     texts = {
         "outside": "differ in an item that is not uncertain",

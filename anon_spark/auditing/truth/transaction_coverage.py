@@ -35,6 +35,7 @@ from anon_spark.auditing.truth.transaction_records import (
     shown_column,
 )
 from anon_spark.auditing.verdict import Kind, Verdict
+from anon_spark.engine import crossed
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 
@@ -140,7 +141,7 @@ def _class_totals(scoped: DataFrame, release: DataFrame, columns: Transactions, 
         low, high = (F.col(shown_column(at))[end] for end in (LO, HI))
         inside = (F.col(f"{LEAST}_{at}") <= low) & (low <= high) & (high <= F.col(f"{GREATEST}_{at}"))
         outside.append(~F.coalesce(inside, F.lit(False)))
-    known = classes.crossJoin(F.broadcast(scoped.agg(*ends))) if ends else classes
+    known = crossed(classes, scoped.agg(*ends)) if ends else classes
     return known.agg(
         F.count(F.lit(1)).alias("classes"),
         *(

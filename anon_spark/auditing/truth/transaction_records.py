@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.auditing.reading.item_sets import item_set, no_items, require_item_groups, require_lists, together
-from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, source_totals, with_code, with_scope
+from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, Climb, source_totals, with_codes, with_scope
 from anon_spark.auditing.reading.values import HI, LO, exact, hashed, private, quoted, require_columns
 from anon_spark.auditing.truth.full_domain import PUBLISHED, SOURCE, check_recoding, raw_column
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
@@ -146,7 +146,7 @@ def read_records(frame: DataFrame, columns: Transactions, others: Sequence[str] 
     )
     values = [raw_column(at) for at in range(len(columns.relational))]
     unchanged = [kept_column(at) for at in range(len(columns.unchanged))]
-    known = F.broadcast(small_frame(frame.sparkSession, pa.table(table)))
+    known = beside(small_frame(frame.sparkSession, pa.table(table)))
     plain_items = [F.array_except(*pair) for pair in zip(lists, secrets, strict=True)]
     hidden_items = [F.array_intersect(*pair) for pair in zip(lists, secrets, strict=True)]
     return plain.crossJoin(known).select(
@@ -171,9 +171,13 @@ def scoped_records(records: DataFrame, columns: Transactions, nulls: str) -> Dat
             outside = outside | ~number.between(*free_range.domain)
         fault = F.when(missing, F.lit(NULL)).when(outside, F.lit(UNSEEN)).otherwise(F.lit(KEPT))
         records = records.withColumn(STATUS, F.col(STATUS).bitwiseOR(fault))
-    for at, hierarchy in columns.hierarchies.items():
-        records = with_code(records, raw_column(at), raw_column(at), STATUS, hierarchy, 0)
-    return with_scope(records, nulls)
+    return with_scope(with_leaves(records, columns), nulls)
+
+
+def with_leaves(records: DataFrame, columns: Transactions) -> DataFrame:
+    """Categories as codes of leaves, under the same names, and the bits of their faults in STATUS."""
+    climbs = [Climb(raw_column(at), raw_column(at), hierarchy, 0) for at, hierarchy in columns.hierarchies.items()]
+    return with_codes(records, climbs)
 
 
 def published_rows(release: DataFrame, columns: Transactions, others: Sequence[str] = ()) -> DataFrame:

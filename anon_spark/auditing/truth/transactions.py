@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.item_sets import no_items
-from anon_spark.auditing.reading.labels import Labels
-from anon_spark.auditing.reading.recode import KEPT, STATUS, with_code
+from anon_spark.auditing.reading.labels import Labels, Path, with_paths
+from anon_spark.auditing.reading.recode import KEPT, STATUS
 from anon_spark.auditing.reading.sums import FAULTY, fault_sums, sum_of
 from anon_spark.auditing.reading.values import HI, LO, exact, private, require_columns, same
 from anon_spark.auditing.release.rows import RowAccount
@@ -42,10 +42,11 @@ from anon_spark.auditing.truth.transaction_records import (
     scoped_records,
     scoped_totals,
     shown_column,
+    with_leaves,
 )
 from anon_spark.auditing.verdict import Verdict
 from anon_spark.columns import LINK
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, crossed, small_frame
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 
@@ -119,7 +120,7 @@ def verify_transactions(
     faults = _faults(columns)
     joined = _joined(linked, staged, columns)
     if leave_out.share:
-        joined = joined.crossJoin(F.broadcast(items_left_out(in_scope, staged, columns, leave_out)))
+        joined = crossed(joined, items_left_out(in_scope, staged, columns, leave_out))
     else:
         joined = joined.withColumn(LEFT_OUT, no_items())
     by_class = joined.groupBy(*(shown_column(at) for at in range(len(relational)))).agg(
@@ -157,12 +158,13 @@ def _path(at: int) -> str:
 
 def _joined(linked: DataFrame, staged: DataFrame, columns: Transactions) -> DataFrame:
     """Records and rows joined by LINK; one side is null where there is none."""
-    records = read_records(linked, columns, [LINK]).withColumn(_RECORD, F.lit(True))
-    for at, hierarchy in columns.hierarchies.items():
-        raw = raw_column(at)
-        records = with_code(records, raw, raw, STATUS, hierarchy, 0)
-        leaf = F.when(F.col(raw) < 0, F.lit(len(hierarchy.keys))).otherwise(F.col(raw))  # below 0: null
-        records = Labels.of(hierarchy).with_texts(records.withColumn(raw, leaf.cast("long")), raw, _path(at))
+    records = with_leaves(read_records(linked, columns, [LINK]), columns).withColumn(_RECORD, F.lit(True))
+    leaves = {
+        raw_column(at): F.when(F.col(raw_column(at)) < 0, F.lit(len(hierarchy.keys))).otherwise(F.col(raw_column(at)))
+        for at, hierarchy in columns.hierarchies.items()
+    }  # below 0: null
+    paths = [Path(Labels.of(hierarchy), raw_column(at), _path(at)) for at, hierarchy in columns.hierarchies.items()]
+    records = with_paths(records.withColumns(leaves), paths)
     rows = published_rows(staged, columns, [LINK]).withColumn(_ROW, F.lit(True)).withColumnRenamed(HIDDEN, _SENSITIVE)
     for at in range(len(columns.unchanged)):
         rows = rows.withColumnRenamed(kept_column(at), private(f"kept_shown_{at}"))
@@ -223,5 +225,5 @@ def _strange_groups(release: DataFrame, items: str, nodes: Sequence[Sequence[str
         return small_frame(release.sparkSession, pa.table({"strange_groups": pa.array([0], pa.int64())}))
     allowed = pa.table({_ITEM: pa.array([sorted(node) for node in nodes], pa.list_(pa.string()))})
     groups = release.select(F.explode(exact(release, items)).alias(_ITEM)).distinct()
-    known = F.broadcast(small_frame(release.sparkSession, allowed))
+    known = beside(small_frame(release.sparkSession, allowed))
     return groups.join(known, _ITEM, "left_anti").agg(F.count(F.lit(1)).alias("strange_groups"))

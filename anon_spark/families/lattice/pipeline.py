@@ -15,7 +15,9 @@ from anon_spark.auditing import (
     verify_k_anonymity,
     verify_recoding,
 )
+from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
 from anon_spark.auditing.release.persons import with_persons
+from anon_spark.auditing.truth.full_domain import recoding_check
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
@@ -31,9 +33,10 @@ from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.model.progress import Progress
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
-from anon_spark.risk import link_attack
+from anon_spark.risk.look_up.link import link_attack_to_be
 from anon_spark.samples.census import census
 from anon_spark.samples.sample import Sample
 
@@ -80,23 +83,29 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
     def budget(self, rows: int) -> int:
         return self.job.privacy.budget(rows)
 
-    def examine(self, staged: Staged[LatticeRecoding]) -> Examined:
+    def examine(self, staged: Staged[LatticeRecoding]) -> Pending[Examined]:
         """The checks use the hierarchies of the job and the persons of the source.
 
-        Frames that two checks need are stored once: the audit's count of the published classes, and the rows of the source
-        that the release holds.
+        Frames that two checks need are stored once: the audit's count of the published classes, unless it is counted again
+        faster, and the rows of the source that the release holds.
         """
         source, release, chosen = staged.source, staged.release, staged.recoding.chosen
         recoded = self._recoded(source, staged.recoding.levels)
         classes = published_classes(release, list(recoded), None, self.unchanged)
-        classes = staged.workspace.store(classes, "audited-classes")
+        if not staged.small:
+            classes = staged.workspace.store(classes, "audited-classes")
         promise = self._anonymity(source, release, recoded, classes, staged.workspace)
-        truth, account = self._truth(source, release, recoded, classes)
-        figures = {
-            "classes": (chosen.classes, promise.facts["classes"]),
-            "k": (chosen.k, min(chosen.k, promise.facts["smallest"])),  # no class is smaller
-        }
-        return Examined([promise], [truth], account, figures)
+        truth = recoding_check(source, release, recoded, self.unchanged, self.job.nulls, classes, staged.small)
+
+        def examined(found: tuple[Verdict, tuple[Verdict, RowAccount]]) -> Examined:
+            anonymity, (truthful, account) = found
+            figures = {
+                "classes": (chosen.classes, anonymity.facts["classes"]),
+                "k": (chosen.k, min(chosen.k, anonymity.facts["smallest"])),  # no class is smaller
+            }
+            return Examined([anonymity], [truthful], account, figures)
+
+        return together(promise, truth).then(examined)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks use the levels in the metadata of the commit.
@@ -109,8 +118,8 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
                 "The current release has other quasi-identifiers than the job. Audit it with the job that made it."
             )
         recoded = self._recoded(source, levels)
-        truth, account = self._truth(source, release, recoded)
-        promise = [self._anonymity(source, release, recoded)]
+        truth, account = verify_recoding(source, release, recoded, self.unchanged, self.job.nulls)
+        promise = [self._anonymity(source, release, recoded).get()]
         if self.job.columns.person is not None:  # k rows are required as well
             promise.insert(0, verify_k_anonymity(release, list(recoded), self.job.privacy.k))
         return Examined(promise, [truth], account)
@@ -124,12 +133,13 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         """The metadata with the levels, which the release shows."""
         return {**super().metadata(recoding), "levels": recoding.levels}
 
-    def facts(self, staged: Staged[LatticeRecoding], audit: Audit) -> LatticeFacts:
+    def facts(self, staged: Staged[LatticeRecoding], audit: Audit) -> Pending[LatticeFacts]:
         """Facts of the release; counts of fit and audit are reused."""
-        recoding, rows = staged.recoding, audit.account.source
-        attack = link_attack(staged.source, staged.release, recoding.recoded(), rows=rows)
-        risk = self.look_up_risk(staged, audit, recoding.counted, self.look_up(attack))
-        return LatticeFacts(**vars(recoding.facts()), class_sizes=self.class_sizes(audit), risk=risk)
+        recoding = staged.recoding
+        attack = link_attack_to_be(staged.source, staged.release, recoding.recoded(), audit.account.source)
+        risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self.look_up))
+        known = {**vars(recoding.facts()), "class_sizes": self.class_sizes(audit)}
+        return risk.then(lambda found: LatticeFacts(**known, risk=found))
 
     def worth(self, facts: LatticeFacts) -> Worth:
         """The loss that the search minimized, and the columns on their top level."""
@@ -150,24 +160,15 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         recoded: Mapping[str, tuple[Hierarchy, int]],
         classes: DataFrame | None = None,
         workspace: Workspace | None = None,
-    ) -> Verdict:
+    ) -> Pending[Verdict]:
         """k-anonymity; persons are counted in the source, on the rows that the classes of the release hold."""
         person, names = self.job.columns.person, list(recoded)
         if person is None:
-            return verify_k_anonymity(release, names, self.job.privacy.k, None, classes)
+            return k_anonymity_check(release, names, self.job.privacy.k, None, classes)
         held = with_persons(source, release, recoded, person, self.job.nulls, self.unchanged)
         if workspace is not None:
             held = workspace.store(held, HELD)
-        return verify_k_anonymity(held, names, self.job.privacy.k, person)
-
-    def _truth(
-        self,
-        source: DataFrame,
-        release: DataFrame,
-        recoded: Mapping[str, tuple[Hierarchy, int]],
-        classes: DataFrame | None = None,
-    ) -> tuple[Verdict, RowAccount]:
-        return verify_recoding(source, release, recoded, self.unchanged, self.job.nulls, classes)
+        return k_anonymity_check(held, names, self.job.privacy.k, person)
 
 
 def _refuse_levels(node: Sequence[int], hierarchies: Mapping[str, Hierarchy | Rule]) -> None:

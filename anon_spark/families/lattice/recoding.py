@@ -6,22 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import ORDER, PREFIX, quoted
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice.facts import LatticeFit, Search
 from anon_spark.families.recoding import Recoding
+from anon_spark.kernels.tuples import group
 from anon_spark.model.facts import FrontPoint, LevelReached
 from anon_spark.model.front import Point
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
 from anon_spark.primitives.classes import Counting, Frequencies
+from anon_spark.primitives.classes.arrays import ladder_of
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
+from anon_spark.primitives.classes.held import DROPPED, HASH, Held, tuple_hash
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys, with_labels
-from anon_spark.primitives.ordering import with_order
+from anon_spark.primitives.ordering import spread, with_key, with_order
 from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.rounds import Workspace
@@ -125,21 +131,53 @@ class LatticeRecoding(Recoding):
         """
         if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
+        small = self.fitted.workspace.small
+        if self.fitted.frequencies.held is not None:
+            return self._staged_by_tuples(df, key, self.fitted.frequencies.held, small)
         entries, words = self.fitted.frequencies.dictionaries, self._words(self.fitted.frequencies.dictionaries)
         large = self.fitted.counting.large_classes(self.node, self.k)
         labels = self._class_labels(large, words, self.fitted.frequencies.hierarchies)
         classes = self.fitted.workspace.store(labels, "release-classes")
         if self.chosen.classes <= BROADCAST_CLASSES:
-            classes = F.broadcast(classes)
+            classes = beside(classes)
         coded = self._coded(with_keys(df, self.hierarchies, self._unchanged), entries)
         rows = self._numbered(coded, words, self._unchanged)
         ordered = with_order(rows.join(classes, word_names(words)), key, self.published)
         if self.chosen.classes <= BROADCAST_CLASSES:
             narrow = ordered.select(*word_names(words), *map(quoted, self._unchanged), ORDER)
-            spread = narrow.repartition(ORDER).join(classes, word_names(words))  # Spark drops a sort before a join
+            moved = spread(narrow, small).join(classes, word_names(words))  # Spark drops a sort before a join
         else:
-            spread = ordered.repartition(ORDER)
-        return spread.sortWithinPartitions(ORDER).select(*self._published())
+            moved = spread(ordered, small)
+        return moved.sortWithinPartitions(ORDER).select(*self._published())
+
+    def _staged_by_tuples(self, df: DataFrame, key: DataFrame, held: Held, small: bool) -> DataFrame:
+        """The release where the driver holds the tuples: rows get the labels of their tuple by its hash.
+
+        Of many rows only the hash goes through the shuffle, and the labels are joined again afterwards.
+        """
+        labels = beside(small_frame(df.sparkSession, with_key(self._labels_by_hash(held), key)))
+        rows = with_keys(df, self.hierarchies, self._unchanged).select(
+            tuple_hash(list(self.hierarchies)).alias(HASH), *map(quoted, self._unchanged)
+        )
+        ordered = with_order(rows.join(labels, HASH), None, self.published)
+        if small:
+            return spread(ordered, small).sortWithinPartitions(ORDER).select(*self._published())
+        narrow = spread(ordered.select(HASH, *map(quoted, self._unchanged), ORDER), small)
+        # Spark drops a sort before a join
+        return narrow.join(labels, HASH).sortWithinPartitions(ORDER).select(*self._published())
+
+    def _labels_by_hash(self, held: Held) -> pa.Table:
+        """HASH and labels of every tuple whose class is large enough."""
+        assert self.fitted is not None, "only a fitted table is staged"
+        hierarchies, table = self.fitted.frequencies.hierarchies, held.table
+        classes = group(table, ladder_of(hierarchies), self.node)
+        known = np.flatnonzero(held.tuple_of != DROPPED)
+        shown = known[classes.persons[classes.inverse[held.tuple_of[known]]] >= self.k]
+        columns: dict[str, Any] = {HASH: pa.array(held.hashes[shown])}
+        for at, (name, hierarchy, level) in enumerate(zip(self.hierarchies, hierarchies, self.node, strict=True)):
+            codes = hierarchy.codes[level][table.codes[at][held.tuple_of[shown]]]
+            columns[name] = pa.array(hierarchy.labels[level], pa.string()).take(pa.array(codes, pa.int32()))
+        return pa.table(columns)
 
     def recoded(self) -> dict[str, tuple[Hierarchy, int]]:
         """Quasi-identifier → (hierarchy, level) as fitted, with which an audit recodes the source."""

@@ -9,11 +9,18 @@ from functools import partial
 from time import perf_counter
 from typing import Literal
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.families.mst.assignment import assign, counted_value, sensitive_values
+from anon_spark.families.mst.assignment import (
+    assign,
+    counted_value,
+    held_values,
+    refuse_few_values,
+    sensitive_values,
+)
 from anon_spark.families.mst.extents import EXACT_ENDS, check_publish
 from anon_spark.families.mst.facts import PartitionStatistics
 from anon_spark.families.mst.job import MstJob, MstPrivacySpec, MstSpec, Publish
@@ -140,19 +147,19 @@ class MstAnonymizer:
             fitted=Fitted(frequencies, assignment, workspace),
         )
 
-    def _values(self, df: DataFrame, frequencies: Frequencies) -> DataFrame | None:
+    def _values(self, df: DataFrame, frequencies: Frequencies) -> DataFrame | pa.Table | None:
         if self.l is None:
             return None
+        if frequencies.held is not None:
+            keyed = with_keys(df, as_rules(self.quasi_identifiers), self.sensitive)
+            return held_values(keyed, list(self.quasi_identifiers), frequencies.held, self.sensitive, self.l)
         codes = code_columns(len(frequencies.hierarchies))
         keyed = with_keys(df, as_rules(self.quasi_identifiers), self.sensitive)
         coded = with_codes(keyed, frequencies.dictionaries, [0] * len(codes), codes)
         complete = coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
         for name in self.sensitive:
             count = complete.select(counted_value(complete, name).alias("value")).distinct().limit(self.l).count()
-            if count < self.l:
-                raise DataError(
-                    f"Column {name} has {count} distinct values, l = {self.l} asks for more. Lower l.", values=count
-                )
+            refuse_few_values(name, count, self.l)
         return sensitive_values(complete, codes, self.sensitive, self.l)
 
     def _refuse_what_cannot_be(self, df: DataFrame, frequencies: Frequencies) -> None:

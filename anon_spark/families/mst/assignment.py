@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, ROWS, quoted
+from anon_spark.engine import small_frame
 from anon_spark.errors import DataError
 from anon_spark.families.mst.blocks import cut_in_blocks, number_tuples
 from anon_spark.families.mst.frames import HEAD, TID, VALUES, leaf_columns, level_columns, whole
@@ -23,40 +24,50 @@ from anon_spark.families.mst.refinement import (
     BLOCK,
     Refining,
     blocks_of,
+    in_held_blocks,
     refine_blocks,
     refined_levels,
+    refinement,
     with_blocks,
 )
 from anon_spark.families.mst.spread import SpreadMerge
-from anon_spark.families.mst.suppression import left_out, without_outliers
+from anon_spark.families.mst.suppression import held_without_outliers, left_out, without_outliers
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.tuples import TupleTable
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.classes.held import DROPPED, HASH, Held, tuple_hash
 from anon_spark.primitives.rounds import Workspace
 
 NOTE = PREFIX + "note"  # one row of the result carries the statistics instead of a tuple
 HASHES = 2**20  # most hashes that a task holds for one tuple
+LEFT_OUT = -1
 
 
 @dataclass(frozen=True)
 class Assignment:
     """The levels of every distinct tuple: columns LEAF and LEVEL of each attribute, and ROWS; with statistics of the fit.
 
-    A tuple that is left out of the release has null levels.
+    A tuple that is left out of the release has null levels. levels: the same where the driver holds the tuples, in their
+    order there: tuples × attributes, -1 for one that is left out.
     """
 
     frame: DataFrame
     statistics: dict[str, Any]
+    levels: Codes | None = None
 
 
 def assign(
     frequencies: Frequencies,
     settings: Settings,
     workspace: Workspace,
-    values: DataFrame | None,
+    values: DataFrame | pa.Table | None,
     progress: Progress | None = None,
 ) -> Assignment:
     """Partition the distinct tuples; with l, `values` holds up to l hashes of each sensitive column per tuple.
+
+    Tuples that the driver holds are partitioned there, with values in the order of the tuples.
 
     Tree, cut and merging look at k alone; the refinement, in blocks of neighbouring classes, keeps k and reaches l.
     Guarantee: the same partition whether one task makes it or many.
@@ -66,7 +77,8 @@ def assign(
     count = len(frequencies.hierarchies)
     codes = code_columns(count)
     leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(count), strict=True)]
-    held = [] if values is None else [name for name in values.columns if name.startswith(VALUES)]
+    names = [] if values is None else values.column_names if isinstance(values, pa.Table) else values.columns
+    held = [name for name in names if name.startswith(VALUES)]
     refining = Refining(
         frequencies.hierarchies,
         frequencies.rows,
@@ -79,7 +91,11 @@ def assign(
         settings.divided_max,
         settings.budget,
     )
-    frame = frequencies.frame.select(*codes, ROWS)
+    if frequencies.held is not None:
+        assert not isinstance(values, DataFrame), "the values of held tuples are held, too"
+        return _assigned_here(frequencies.held.table, values, refining, settings, workspace)
+    assert not isinstance(values, pa.Table), "the values of stored tuples are a frame"
+    frame = frequencies.files.frame.select(*codes, ROWS)
     # 1. all in one task, if it is not too much
     if frequencies.tuples <= settings.local_max:
         whole_frame = frame if values is None else frame.join(values, codes)
@@ -106,6 +122,40 @@ def assign(
     last = divided.agg(F.max(BLOCK)).first()
     assert last is not None, "an aggregate has one row"
     return _refined(divided, {**statistics, "blocks": last[0] + 1}, refining, workspace)
+
+
+def _assigned_here(
+    tuples: TupleTable, values: pa.Table | None, refining: Refining, settings: Settings, workspace: Workspace
+) -> Assignment:
+    """The assignment of tuples that the driver holds. Cost: no job, or one per step where there are many blocks."""
+    leaves, levels = leaf_columns(len(refining.hierarchies)), level_columns(len(refining.hierarchies))
+    rows, names = pa.array(tuples.rows), [] if values is None else values.column_names
+    held = [] if values is None else values.columns
+    made = _cut_and_merged(tuples.codes, tuples.rows, values, refining, replace(settings, merge_local_max=tuples.size))
+    arrays = [*(pa.array(codes) for codes in tuples.codes), *(pa.array(made.level[:, at]) for at in range(len(levels)))]
+    places = pa.array(np.arange(tuples.size))
+    assigned = pa.Table.from_arrays(
+        [*arrays, rows, *held, pa.array(made.block), places], names=[*leaves, *levels, ROWS, *names, BLOCK, TID]
+    )
+    statistics, blocks = made.statistics, made.statistics.get("blocks", 0)
+    if blocks:
+        started = perf_counter()
+        assigned = in_held_blocks(workspace.spark, assigned, refinement(refining), {})
+        statistics = {**statistics, "seconds": {**statistics["seconds"], "refine": perf_counter() - started}}
+    if refining.budget:
+        started = perf_counter()
+        assigned = held_without_outliers(workspace.spark, assigned, refining)
+        missing = assigned.column(levels[0]).is_null().to_numpy()
+        statistics = {
+            **statistics,
+            "suppressed": int(assigned.column(ROWS).to_numpy()[missing].sum()),
+            "seconds": {**statistics["seconds"], "suppress": perf_counter() - started},
+        }
+    assigned = assigned.sort_by(TID).select([*leaves, *levels, ROWS])
+    nowhere: Any = pa.scalar(LEFT_OUT, pa.int32())
+    found = np.stack([assigned.column(name).fill_null(nowhere).to_numpy() for name in levels], axis=1)
+    statistics = {**statistics, "blocks": max(1, blocks) if refining.needed else None}
+    return Assignment(small_frame(workspace.spark, assigned), statistics, found.astype(np.int32))
 
 
 def _refined(assigned: DataFrame, statistics: dict[str, Any], refining: Refining, workspace: Workspace) -> Assignment:
@@ -139,24 +189,85 @@ def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence
     Two values with the same hash count as one, so a class may look less diverse than it is, never more.
     """
 
+    return coded.groupBy(*codes).agg(*_few_values(coded, sensitive, most))
+
+
+def held_values(keyed: DataFrame, names: Sequence[str], held: Held, sensitive: Sequence[str], most: int) -> pa.Table:
+    """As `sensitive_values`, for the tuples that the driver holds, in their order. Cost: one job."""
+    found = keyed.groupBy(tuple_hash(names).alias(HASH)).agg(*_few_values(keyed, sensitive, most)).toArrow()
+    place = held.tuple_of[np.searchsorted(held.hashes, found.column(HASH).to_numpy())]
+    columns = {}
+    for position, name in enumerate(sensitive):
+        by_tuple: list[set[int]] = [set() for _ in range(held.table.size)]
+        for at, values in zip(place.tolist(), found.column(f"{VALUES}{position}").to_pylist(), strict=True):
+            if at != DROPPED:
+                by_tuple[at].update(values)
+        refuse_few_values(name, len(set().union(*by_tuple)), most)
+        columns[f"{VALUES}{position}"] = pa.array([sorted(values)[:most] for values in by_tuple], pa.list_(pa.int32()))
+    return pa.table(columns)
+
+
+def refuse_few_values(name: str, count: int, least: int) -> None:
+    """Refuse a sensitive column with fewer values than every class must have."""
+    if count < least:
+        raise DataError(f"Column {name} has {count} distinct values, l = {least} asks for more. Lower l.", values=count)
+
+
+def _few_values(frame: DataFrame, sensitive: Sequence[str], most: int) -> list[Column]:
+    """Of each sensitive column up to `most` distinct values, as hashes."""
+
     def hashed(name: str) -> Column:
-        value = counted_value(coded, name)
+        value = counted_value(frame, name)
         return F.pmod(F.xxhash64(F.isnull(value), value), F.lit(HASHES)).cast("int")
 
-    kept = [
+    return [
         F.slice(F.array_sort(F.collect_set(hashed(name))), 1, most).alias(f"{VALUES}{position}")
         for position, name in enumerate(sensitive)
     ]
-    return coded.groupBy(*codes).agg(*kept)
+
+
+class Parted(NamedTuple):
+    """Tuples after the cut (rank and head), and with levels and blocks if small parts could be merged, too."""
+
+    rank: Ints
+    head: Ints
+    level: Codes
+    block: Codes
+    statistics: dict[str, Any]
+
+
+def _cut_and_merged(
+    leaf: Codes, rows: Ints, values: pa.Table | None, refining: Refining, settings: Settings
+) -> Parted:
+    """Cut the tree of the tuples and merge small parts, unless they are too many; the statistics tell which.
+
+    A table of one block is refined here (blocks: 0 in the statistics): another job would cost more.
+    """
+    cut = cut_tree(leaf, rows, refining.hierarchies, settings)
+    rank, head = ranks_and_heads(cut)
+    block = np.zeros(rows.size, dtype=np.int32)
+    if not settings.is_local(cut.groups.small.size):
+        return Parted(rank, head, np.zeros((rows.size, len(leaf)), dtype=np.int32), block, cut.statistics)
+    parts = merge_small(cut, settings)
+    statistics, level = parts.statistics, parts.levels[parts.class_of].astype(np.int32)
+    if refining.needed:
+        started = perf_counter()
+        sensitive = np.zeros((rows.size, 0, 0), dtype=np.int32) if values is None else refining.values_in(values)
+        block = blocks_of(refining, leaf.T, level, sensitive)
+        if block.max() == 0:
+            level = refined_levels(refining, leaf.T, level, rows, sensitive)
+        statistics = {
+            **statistics,
+            "blocks": int(block.max() + 1) if block.max() else 0,
+            "seconds": {**statistics["seconds"], "refine": perf_counter() - started},
+        }
+    return Parted(rank, head, level, block, statistics)
 
 
 def _in_one_task(
     frame: DataFrame, refining: Refining, settings: Settings, workspace: Workspace
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """The frame with TID and HEAD, and with levels and BLOCK if one task could also merge; the statistics tell which.
-
-    A table of one block is refined here (blocks: 0 in the statistics): another job would cost more.
-    """
+    """The frame with TID and HEAD, and with levels and BLOCK if one task could also merge; the statistics tell which."""
     codes, levels = code_columns(len(refining.hierarchies)), level_columns(len(refining.hierarchies))
     names = [TID, HEAD, *levels, BLOCK, NOTE]
 
@@ -166,31 +277,15 @@ def _in_one_task(
             return
         leaf = np.array([table.column(name).to_numpy() for name in codes], dtype=np.int32)
         rows = table.column(ROWS).to_numpy().astype(np.int64)
-        cut = cut_tree(leaf, rows, refining.hierarchies, settings)
-        rank, head = ranks_and_heads(cut)
-        statistics, level = cut.statistics, np.zeros((rows.size, len(levels)), dtype=np.int32)
-        block = np.zeros(rows.size, dtype=np.int32)
-        if settings.is_local(cut.groups.small.size):
-            parts = merge_small(cut, settings)
-            statistics, level = parts.statistics, parts.levels[parts.class_of]
-            if refining.needed:
-                started, values = perf_counter(), refining.values_in(table)
-                block = blocks_of(refining, leaf.T, level, values)
-                if block.max() == 0:
-                    level = refined_levels(refining, leaf.T, level, rows, values)
-                statistics = {
-                    **statistics,
-                    "blocks": int(block.max() + 1) if block.max() else 0,
-                    "seconds": {**statistics["seconds"], "refine": perf_counter() - started},
-                }
-        note = pa.array([json.dumps(statistics)])
+        made = _cut_and_merged(leaf, rows, table, refining, settings)
+        note = pa.array([json.dumps(made.statistics)])
         noted = [pa.nulls(1, field.type) for field in table.schema] + [pa.nulls(1, pa.int64())] * 2
         noted += [pa.nulls(1, pa.int32())] * (len(levels) + 1)
         schema = [*table.column_names, *names]
         yield pa.RecordBatch.from_arrays([*noted, note], names=schema)
-        added: list[Any] = [pa.array(rank), pa.array(head)]
-        added += [pa.array(level[:, position].astype(np.int32)) for position in range(len(levels))]
-        added += [pa.array(block), pa.nulls(rows.size, pa.string())]
+        added: list[Any] = [pa.array(made.rank), pa.array(made.head)]
+        added += [pa.array(made.level[:, position]) for position in range(len(levels))]
+        added += [pa.array(made.block), pa.nulls(rows.size, pa.string())]
         done = pa.Table.from_arrays([*table.columns, *added], names=schema)
         yield from done.to_batches(max_chunksize=100_000)
 

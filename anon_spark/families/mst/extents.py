@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS, quoted
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.mst.frames import leaf_columns
 from anon_spark.families.mst.job import Publish
@@ -57,7 +57,7 @@ def with_extents(labelled: DataFrame, hierarchies: Mapping[str, Hierarchy], publ
         low, high = ends_of(hierarchies[name], how == ROUNDED)
         numbers = pa.array(range(low.size), pa.int32())
         ends = pa.table({NUMBER: numbers, f"{LOW}{at}": pa.array(low), f"{HIGH}{at}": pa.array(high)})
-        known = F.broadcast(small_frame(labelled.sparkSession, ends))
+        known = beside(small_frame(labelled.sparkSession, ends))
         frame = frame.join(known, F.col(leaves[at]) == F.col(NUMBER), "left").drop(NUMBER)
     same = Window.partitionBy(*map(quoted, names))
     columns = []

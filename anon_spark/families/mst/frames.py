@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import LEAF, LEVEL, PREFIX
+from anon_spark.engine import crossed
 from anon_spark.families.mst.kernels.neighbours import Classes
 from anon_spark.kernels.classes import Codes
 
@@ -102,4 +103,4 @@ def in_every_share(frame: DataFrame, shares: int) -> DataFrame:
     keys = frame.sparkSession.range(TRIES * shares).withColumnRenamed("id", PREFIX + "try")
     number = F.pmod(F.hash(PREFIX + "try"), F.lit(shares)).alias(SHARE)  # where Spark puts a row with this key
     one_each = keys.groupBy(number).agg(F.min(PREFIX + "try").alias(PREFIX + "try"))
-    return frame.crossJoin(F.broadcast(one_each)).repartition(shares, PREFIX + "try").drop(PREFIX + "try")
+    return crossed(frame, one_each).repartition(shares, PREFIX + "try").drop(PREFIX + "try")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.auditing import (
-    Verdict,
-    published_classes,
-    verify_covered,
-    verify_k_anonymity,
-    verify_l_diversity,
-    verify_local_recoding,
-)
+from anon_spark.auditing import RowAccount, Verdict, published_classes, verify_covered
+from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
+from anon_spark.auditing.guarantees.l_diversity import l_diversity_check
 from anon_spark.auditing.reading.extents import Extent, Extents, with_labels, with_texts
+from anon_spark.auditing.truth.local_recoding import local_recoding_check
 from anon_spark.config.options import options_of
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
 from anon_spark.families.mst.anonymizer import MstAnonymizer
@@ -30,9 +26,11 @@ from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import DiverseAnonymity, KAnonymity, LDiversity
 from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
 from anon_spark.model.progress import Progress
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
-from anon_spark.risk import cover_attack
+from anon_spark.risk import CoverRisk
+from anon_spark.risk.look_up.cover import cover_attack_to_be
 from anon_spark.samples.census import census
 from anon_spark.samples.sample import Sample
 
@@ -84,14 +82,15 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
     def budget(self, rows: int) -> int:
         return self.job.privacy.budget(rows)
 
-    def examine(self, staged: Staged[MstRecoding]) -> Examined:
+    def examine(self, staged: Staged[MstRecoding]) -> Pending[Examined]:
         """The checks use the job's hierarchies. They count rows, because every person of the source has one row."""
         hierarchies = self.audited_hierarchies(staged.source)
         extents = self._extents(hierarchies)
         release = with_texts(staged.release, extents)
         classes = published_classes(release, list(hierarchies), None, self.unchanged)
-        classes = staged.workspace.store(classes, "audited-classes")
-        truth, account = verify_local_recoding(
+        if not staged.small:
+            classes = staged.workspace.store(classes, "audited-classes")
+        truth = local_recoding_check(
             staged.source,
             release,
             hierarchies,
@@ -100,8 +99,14 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
             self.job.nulls,
             classes,
             extents,
+            staged.small,
         )
-        return Examined(self._promise(release, classes), [truth], account)
+
+        def examined(found: tuple[Sequence[Verdict], tuple[Verdict, RowAccount]]) -> Examined:
+            promise, (truthful, account) = found
+            return Examined(promise, [truthful], account)
+
+        return together(self._promise(release, classes), truth).then(examined)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks without the private assignment: each row must still cover a tuple."""
@@ -110,22 +115,23 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
         coverage, account = verify_covered(
             source, with_labels(release, extents), hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
         )
-        return Examined(self._promise(with_texts(release, extents)), [coverage], account)
+        return Examined(self._promise(with_texts(release, extents)).get(), [coverage], account)
 
-    def facts(self, staged: Staged[MstRecoding], audit: Audit) -> MstFacts:
+    def facts(self, staged: Staged[MstRecoding], audit: Audit) -> Pending[MstFacts]:
         """Facts of the release; counts of fit and audit are reused."""
         recoding, rows = staged.recoding, audit.account.source
         hierarchies = recoding.fitted_hierarchies()
         shown = with_texts(staged.release, self._extents(hierarchies))
-        attack = cover_attack(staged.source, shown, hierarchies, rows=rows, extents=list(self.job.columns.publish))
-        look_up = CoverLookUp(
+        attack = cover_attack_to_be(staged.source, shown, hierarchies, rows, extents=list(self.job.columns.publish))
+        risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self._cover_look_up))
+        known = {**vars(recoding.facts()), **vars(recoding.measured()), "class_sizes": self.class_sizes(audit)}
+        return risk.then(lambda found: MstFacts(**known, risk=found))
+
+    def _cover_look_up(self, attack: CoverRisk) -> CoverLookUp:
+        return CoverLookUp(
             **vars(self.look_up(attack)),
             expected_success_if_the_class_is_known=attack.class_expected,
             worst_success_if_the_class_is_known=attack.class_worst,
-        )
-        risk = self.look_up_risk(staged, audit, recoding.counted, look_up)
-        return MstFacts(
-            **vars(recoding.facts()), **vars(recoding.measured()), class_sizes=self.class_sizes(audit), risk=risk
         )
 
     def worth(self, facts: MstFacts) -> Worth:
@@ -140,15 +146,12 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
         shown = self.job.columns.publish
         return {name: Extent(hierarchies[name], how == ROUNDED) for name, how in shown.items()}
 
-    def _promise(self, release: DataFrame, classes: DataFrame | None = None) -> list[Verdict]:
-        k_anonymity = verify_k_anonymity(release, list(self.hierarchies), self.job.privacy.k, None, classes)
-        return [k_anonymity, *self._diversity(release)]
-
-    def _diversity(self, release: DataFrame) -> list[Verdict]:
-        least = self.job.privacy.l
-        if least is None:
-            return []
-        return [verify_l_diversity(release, list(self.hierarchies), self.job.columns.sensitive, least)]
+    def _promise(self, release: DataFrame, classes: DataFrame | None = None) -> Pending[tuple[Verdict, ...]]:
+        names, privacy = list(self.hierarchies), self.job.privacy
+        checks = [k_anonymity_check(release, names, privacy.k, None, classes)]
+        if privacy.l is not None:
+            checks.append(l_diversity_check(release, names, self.job.columns.sensitive, privacy.l))
+        return together(*checks)
 
 
 FAMILY = Family("mst", MstJob, MstPipeline.of, MstRecoding, Sample("census", census))

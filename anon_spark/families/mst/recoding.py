@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import LEAF, LEVEL, PREFIX, ROWS, quoted
-from anon_spark.engine import small_frame
+from anon_spark.columns import KEY, LEAF, LEVEL, ROWS, quoted
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.families.mst.assignment import Assignment, counted_value
+from anon_spark.families.mst.assignment import LEFT_OUT, Assignment, counted_value
 from anon_spark.families.mst.covering import PublishedClasses, covering
 from anon_spark.families.mst.extents import widths, with_extents
 from anon_spark.families.mst.facts import ExtentShare, Measured, Measures, MstFit, PartitionStatistics
@@ -30,14 +30,15 @@ from anon_spark.model.facts import LevelShares
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
+from anon_spark.primitives.classes.held import DROPPED, HASH, tuple_hash
 from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries, fractions, with_codes, with_keys
-from anon_spark.primitives.ordering import shuffled
+from anon_spark.primitives.look_ups import LookUp, with_found
+from anon_spark.primitives.ordering import shuffled, with_key
 from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
 
-NODE = PREFIX + "node_"  # + position: a hierarchy's node, counted over all levels
 MOST_CLASSES = 500_000
 BROADCAST_TUPLES = 100_000
 
@@ -155,13 +156,40 @@ class MstRecoding(Recoding):
         """The release of the fitted table in its final order. Cost: one pass over the rows, one or two shuffles."""
         if self.fitted is None:
             raise ConfigurationError("staged() needs the fitted table of this recoding: fit again, or use transform().")
+        small = self.fitted.workspace.small
+        if self._holds_labels:
+            labels = beside(small_frame(df.sparkSession, with_key(self._labels_by_hash(), key)))
+            rows = with_keys(df, self.hierarchies, self._carried()).select(
+                tuple_hash(list(self.hierarchies)).alias(HASH), *map(quoted, self._carried())
+            )
+            released = rows.join(labels, HASH).select(*map(quoted, self.published), KEY)
+            return shuffled(released, None, self.published, small)
         entries = self.fitted.frequencies.dictionaries
         labelled = self.fitted.workspace.store(self._shown(), "release-tuples")
         if self.fitted.frequencies.tuples <= BROADCAST_TUPLES:
-            labelled = F.broadcast(labelled)
+            labelled = beside(labelled)
         rows = self._coded(with_keys(df, self.hierarchies, self._carried()), entries)
         released = self._joined(rows, labelled, entries)
-        return shuffled(released.select(*map(quoted, self.published)), key, self.published)
+        return shuffled(released.select(*map(quoted, self.published)), key, self.published, small)
+
+    @property
+    def _holds_labels(self) -> bool:
+        """Whether the driver holds the tuples, and publishes nothing but labels of them."""
+        return self.fitted is not None and self.fitted.assignment.levels is not None and not self.publish
+
+    def _labels_by_hash(self) -> pa.Table:
+        """HASH and labels of every tuple that is not left out."""
+        fitted = self.fitted
+        assert fitted is not None and fitted.frequencies.held is not None and fitted.assignment.levels is not None
+        held, levels = fitted.frequencies.held, fitted.assignment.levels
+        known = np.flatnonzero(held.tuple_of != DROPPED)
+        shown = known[levels[held.tuple_of[known], 0] != LEFT_OUT]
+        columns: dict[str, Any] = {HASH: pa.array(held.hashes[shown])}
+        for at, (name, hierarchy) in enumerate(zip(self.hierarchies, fitted.frequencies.hierarchies, strict=True)):
+            nodes = levels[held.tuple_of[shown], at].astype(np.int64) * hierarchy.leaf_count
+            nodes += held.table.codes[at][held.tuple_of[shown]]
+            columns[name] = pa.array(_labels_of_nodes(hierarchy), pa.string()).take(pa.array(nodes))
+        return pa.table(columns)
 
     def _shown(self) -> DataFrame:
         """The fitted tuples with what is published of them."""
@@ -186,6 +214,8 @@ class MstRecoding(Recoding):
         if self.fitted is None:
             raise ConfigurationError("measured() needs the fitted table of this recoding: fit again.")
         hierarchies = self.fitted.frequencies.hierarchies
+        if self._holds_labels:
+            return self._measured_here()
         frame, count = self.fitted.released, len(hierarchies)
         cells = [F.struct(F.col(f"{LEVEL}{at}").alias("level"), F.col(f"{LEAF}{at}").alias("leaf")) for at in range(count)]
         shown = frame.select(F.posexplode(F.array(*cells)).alias("at", "cell"), ROWS).groupBy("at", "cell.level", "cell.leaf")
@@ -201,16 +231,35 @@ class MstRecoding(Recoding):
         rows, suppressed = self.fitted.frequencies.rows, self.statistics.suppressed
         counts_of = tuple(map(tuple, rows_by_node))
         recoded = Recoded(hierarchies, counts_of, rows, suppressed, int(totals[1]), int(totals[0]))
-        levels = (
-            LevelShares(name, tuple(float(counts.sum() / (rows - suppressed)) for counts in by_level))
-            for name, by_level in zip(self.hierarchies, rows_by_node, strict=True)
-        )
+        levels = self._level_shares(rows_by_node, rows - suppressed)
         measures = Measures(**summary(recoded, self.k))
         if not self.publish:
-            return Measured(measures, tuple(levels), ())
+            return Measured(measures, levels, ())
         extents = self._extents(counts_of)
         gained = sum(extent.label - extent.extent for extent in extents) / len(hierarchies) * (rows - suppressed) / rows
-        return Measured(replace(measures, glm=measures.glm - gained), tuple(levels), extents)
+        return Measured(replace(measures, glm=measures.glm - gained), levels, extents)
+
+    def _measured_here(self) -> Measured:
+        """As `measured`, of tuples that the driver holds. No Spark."""
+        fitted = self.fitted
+        assert fitted is not None and fitted.frequencies.held is not None and fitted.assignment.levels is not None
+        table, levels = fitted.frequencies.held.table, fitted.assignment.levels
+        hierarchies = fitted.frequencies.hierarchies
+        shown = levels[:, 0] != LEFT_OUT
+        level, leaf, rows = levels[shown], table.codes.T[shown], table.rows[shown]
+        recoded = Recoded.of_classes(hierarchies, level, leaf, rows, self.statistics.suppressed)
+        counts = [
+            [np.bincount(leaf[:, at][level[:, at] == step], rows[level[:, at] == step]) for step in range(hierarchy.height + 1)]
+            for at, hierarchy in enumerate(hierarchies)
+        ]
+        return Measured(Measures(**summary(recoded, self.k)), self._level_shares(counts, int(rows.sum())), ())
+
+    def _level_shares(self, rows_by_node: Sequence[Sequence[Any]], rows: int) -> tuple[LevelShares, ...]:
+        """The share of rows on each level of each attribute."""
+        return tuple(
+            LevelShares(name, tuple(float(counts.sum() / rows) for counts in by_level))
+            for name, by_level in zip(self.hierarchies, rows_by_node, strict=True)
+        )
 
     def _extents(self, rows_by_node: Sequence[Sequence[Ints]]) -> tuple[ExtentShare, ...]:
         """What the extents cover of their domains, beside the labels that they replace. Cost: one small job."""
@@ -275,19 +324,19 @@ class MstRecoding(Recoding):
         return coded.where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
 
     def _labelled(self, assigned: DataFrame, entries: Sequence[Dictionary] | None = None) -> DataFrame:
-        """Leaf codes, rows and published labels of each tuple. Cost: one broadcast join per attribute; no action."""
+        """Leaf codes, rows and published labels of each tuple. Cost: one broadcast, a join per attribute; no action."""
         if entries is None:
             assert self.fitted is not None, "hierarchies as fitted"
             entries = self.fitted.frequencies.dictionaries
         count = len(entries)
-        labelled = assigned
+        look_ups = []
         for name, entry, leaf, level in zip(
             self.hierarchies, entries, leaf_columns(count), level_columns(count), strict=True
         ):
-            labels = _label_frame(assigned.sparkSession, entry.hierarchy, name)
             node = F.col(level).cast("bigint") * entry.hierarchy.leaf_count + F.col(leaf)
-            labelled = labelled.join(F.broadcast(labels), node == F.col(NODE), "left").drop(NODE)
-        return labelled.select(*leaf_columns(count), ROWS, *map(quoted, self.hierarchies))
+            labels = _labels_of_nodes(entry.hierarchy)
+            look_ups.append(LookUp(node.cast("string"), [str(at) for at in range(len(labels))], labels, name))
+        return with_found(assigned, look_ups, pa.string()).select(*leaf_columns(count), ROWS, *map(quoted, self.hierarchies))
 
     def _joined(self, rows: DataFrame, labelled: DataFrame, entries: Sequence[Dictionary]) -> DataFrame:
         """Rows with the labels of their tuples; rows of tuples that have none are left out."""
@@ -344,13 +393,11 @@ class MstRecoding(Recoding):
 
 
 
-def _label_frame(spark: SparkSession, hierarchy: Hierarchy, name: str) -> DataFrame:
-    """The label of every leaf on every level."""
-    labels = [
+def _labels_of_nodes(hierarchy: Hierarchy) -> list[str | None]:
+    """The label of every leaf on every level, level by level."""
+    return [
         hierarchy.labels[level][code] for level in range(hierarchy.height + 1) for code in hierarchy.codes[level].tolist()
     ]
-    table = pa.table({NODE: pa.array(range(len(labels)), pa.int64()), name: pa.array(labels, pa.string())})
-    return small_frame(spark, table)
 
 
 def _published_classes(

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS
+from anon_spark.engine import small_frame
 from anon_spark.errors import DataError
 from anon_spark.families.mst.frames import VALUES, leaf_columns, level_columns, values_of, whole
 from anon_spark.families.mst.kernels.distances import Levels, levels_of
@@ -23,6 +24,8 @@ from anon_spark.families.mst.shares import code_matrix
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives.classes.arrays import ladder_of
+
+Step = Callable[[pa.Table], pa.Table]
 
 BLOCK = PREFIX + "block"
 MOST_TASKS = 10_000
@@ -119,6 +122,11 @@ def classes_by_node(
 
 def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataFrame:
     """A frame of leaves, levels, ROWS, BLOCK (and VALUES) with the levels of the tuples after refinement."""
+    return in_each_block(assigned, blocks, refinement(refining), schema_with(assigned, {}))
+
+
+def refinement(refining: Refining) -> Step:
+    """The tuples of one block → the same with the levels after refinement."""
     count = len(refining.hierarchies)
     leaves, levels = leaf_columns(count), level_columns(count)
 
@@ -130,13 +138,23 @@ def refine_blocks(assigned: DataFrame, blocks: int, refining: Refining) -> DataF
             table = table.set_column(table.column_names.index(name), name, pa.array(column, pa.int32()))
         return table
 
-    return in_each_block(assigned, blocks, step, schema_with(assigned, {}))
+    return step
 
 
-def in_each_block(assigned: DataFrame, blocks: int, step: Callable[[pa.Table], pa.Table], schema: str) -> DataFrame:
+def in_each_block(assigned: DataFrame, blocks: int, step: Step, schema: str) -> DataFrame:
     """The tuples of each block after a step. Cost: one shuffle of the distinct tuples; a task takes some blocks in turn."""
     tasks = min(max(1, -(-blocks // BLOCKS_PER_TASK)), MOST_TASKS)
     return assigned.repartition(tasks, BLOCK).groupBy(BLOCK).applyInArrow(step, schema)
+
+
+def in_held_blocks(spark: SparkSession, tuples: pa.Table, step: Step, new: dict[str, str]) -> pa.Table:
+    """As `in_each_block`, of tuples that the driver holds: few blocks here, more of them in tasks. new: columns that come in."""
+    number = tuples.column(BLOCK).to_numpy()
+    blocks = np.unique(number)
+    if blocks.size <= BLOCKS_PER_TASK:
+        return pa.concat_tables([step(tuples.filter(pa.array(number == block))) for block in blocks])
+    frame = small_frame(spark, tuples)
+    return in_each_block(frame, blocks.size, step, schema_with(frame, new)).toArrow()
 
 
 def with_blocks(assigned: DataFrame, tuples: int, refining: Refining) -> DataFrame:

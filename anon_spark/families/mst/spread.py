@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import DataError
 from anon_spark.families.mst.frames import (
     HEAD,
@@ -126,7 +126,7 @@ class SpreadMerge:
         names = level_columns(len(self.hierarchies))
         new = {f"{name}_new": pa.array([both.level[0, at]] * 2, pa.int32()) for at, name in enumerate(names)}
         moved = small_frame(classes.sparkSession, pa.table({IDENT: pa.array(idents, pa.int64()), **new}))
-        joined = classes.join(F.broadcast(moved), IDENT, "left")
+        joined = classes.join(beside(moved), IDENT, "left")
         changed = [F.coalesce(F.col(f"{name}_new"), F.col(name)).alias(name) for name in names]
         return joined.select(MEMBERS, *changed)
 

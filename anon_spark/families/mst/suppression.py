@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import LEVEL, PREFIX, ROWS
 from anon_spark.families.mst.frames import leaf_columns, level_columns
 from anon_spark.families.mst.kernels.losses import Tuples, classes_from, full_weight
 from anon_spark.families.mst.kernels.outliers import STAYS, outliers
-from anon_spark.families.mst.refinement import Refining, classes_by_node, in_each_block, matrix_of, schema_with
+from anon_spark.families.mst.refinement import (
+    Refining,
+    Step,
+    classes_by_node,
+    in_each_block,
+    in_held_blocks,
+    matrix_of,
+    schema_with,
+)
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.primitives.rounds import Workspace, collect_small
 
@@ -33,12 +39,8 @@ def without_outliers(assigned: DataFrame, blocks: int, refining: Refining, works
     Cost: two passes over the blocks, one small job between them; its groups reach the driver.
     """
     # 1. in each class, what could be left out and what it would gain per row
-    def mark(table: pa.Table) -> pa.Table:
-        step, group = steps_of(refining, table)
-        return table.append_column(STEP, pa.array(step)).append_column(GROUP, pa.array(group))
-
-    schema = schema_with(assigned, {STEP: "int", GROUP: "int"})
-    marked = workspace.store(in_each_block(assigned, blocks, mark, schema), "outliers")
+    schema = schema_with(assigned, dict.fromkeys((STEP, GROUP), "int"))
+    marked = workspace.store(in_each_block(assigned, blocks, marking(refining), schema), "outliers")
     # 2. the groups of greatest gain that the budget has room for
     candidates = marked.where(F.col(STEP) > STAYS).groupBy(GROUP).agg(F.sum(ROWS).alias(ROWS))
     counted = collect_small(candidates, MOST_GROUPS, "Groups of tuples that could be left out")
@@ -48,15 +50,42 @@ def without_outliers(assigned: DataFrame, blocks: int, refining: Refining, works
     kept = [*leaf_columns(count), *level_columns(count), ROWS]
     if not chosen.size:
         return marked.select(*kept)
+    schema = schema_with(marked, {})
+    return workspace.store(in_each_block(marked, blocks, leaving_out(refining, chosen), schema).select(*kept), "assignment")
+
+
+def held_without_outliers(spark: SparkSession, assigned: pa.Table, refining: Refining) -> pa.Table:
+    """As `without_outliers`, of tuples that the driver holds."""
+    marked = in_held_blocks(spark, assigned, marking(refining), dict.fromkeys((STEP, GROUP), "int"))
+    step, group, rows = (marked.column(name).to_numpy() for name in (STEP, GROUP, ROWS))
+    groups, place = np.unique(group[step > STAYS], return_inverse=True)
+    sums = np.zeros(groups.size, dtype=np.int64)
+    np.add.at(sums, place, rows[step > STAYS])
+    chosen = within_budget(groups, sums, refining.budget)
+    return in_held_blocks(spark, marked, leaving_out(refining, chosen), {}) if chosen.size else marked
+
+
+def marking(refining: Refining) -> Step:
+    """The tuples of one block → the same with STEP and GROUP."""
+
+    def mark(table: pa.Table) -> pa.Table:
+        step, group = steps_of(refining, table)
+        return table.append_column(STEP, pa.array(step)).append_column(GROUP, pa.array(group))
+
+    return mark
+
+
+def leaving_out(refining: Refining, chosen: Ints) -> Step:
+    """The marked tuples of one block → the same with their levels after the chosen steps; null if they are left out."""
+    levels = level_columns(len(refining.hierarchies))
 
     def leave_out(table: pa.Table) -> pa.Table:
         level, stays = levels_without(refining, table, chosen)
-        arrays: list[Any] = [table.column(name) for name in leaf_columns(count)]
-        arrays += [pa.array(column, pa.int32(), mask=~stays) for column in level.T]
-        return pa.Table.from_arrays([*arrays, table.column(ROWS)], names=kept)
+        for name, column in zip(levels, level.T, strict=True):
+            table = table.set_column(table.column_names.index(name), name, pa.array(column, pa.int32(), mask=~stays))
+        return table
 
-    kinds = [f"`{name}` {'long' if name == ROWS else 'int'}" for name in kept]
-    return workspace.store(in_each_block(marked, blocks, leave_out, ", ".join(kinds)), "assignment")
+    return leave_out
 
 
 def left_out(assigned: DataFrame) -> int:

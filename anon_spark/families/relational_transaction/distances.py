@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import CLUSTER, PREFIX
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.families.relational_transaction.kernels.bit_distance import (
     Distances,
     diameters,
@@ -35,7 +35,7 @@ def driver_distances(merged: DataFrame, sets: DataFrame, ids: Ints, workspace: W
     """
     spark = merged.sparkSession
     place = small_frame(spark, pa.table({TARGET: pa.array(ids), INDEX: pa.array(range(ids.size), pa.int64())}))
-    owned = sets.select(CLUSTER, CODES).join(merged.select(CLUSTER, TARGET), CLUSTER).join(F.broadcast(place), TARGET)
+    owned = sets.select(CLUSTER, CODES).join(merged.select(CLUSTER, TARGET), CLUSTER).join(beside(place), TARGET)
     owned = workspace.store(owned.select(INDEX, CODES).distinct(), "sets-by-cluster")
     parts = -(-ids.size // PART_CLUSTERS)
     part = F.expr(f"{INDEX} div {PART_CLUSTERS}")

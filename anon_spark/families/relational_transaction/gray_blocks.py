@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import BLOCK, CLUSTER, LINK, PREFIX, ROWS
+from anon_spark.engine import beside
 from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.relational_transaction.records import CODES, SECRETS, Records
 from anon_spark.families.relational_transaction.settings import Settings
@@ -46,7 +47,7 @@ def gray_clusters(records: Records, settings: Settings, workspace: Workspace) ->
     targets = joined_until_sound(rows, full, secrets, settings.k, settings.l)
     joined = renumbered(blocked, BLOCK, range(rows.size), targets.tolist())
     first = joined.groupBy(BLOCK).agg(F.min(LINK).alias(CLUSTER))
-    return workspace.store(joined.join(F.broadcast(first), BLOCK), "gray-clusters")
+    return workspace.store(joined.join(beside(first), BLOCK), "gray-clusters")
 
 
 def joined_until_sound(rows: Ints, filled: Ints, secrets: Ints, k: int, l: int | None) -> Ints:  # noqa: E741

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import BLOCK, CLUSTER, PREFIX, ROWS
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.relational_transaction.distances import driver_distances
 from anon_spark.families.relational_transaction.facts import Merging
@@ -77,7 +77,7 @@ def grouped(
     blocks, rows = (np.asarray(column, dtype=np.int64) for column in sizes.columns)
     numbers = groups_of(rows, GROUP_RECORDS)
     table = pa.table({BLOCK: pa.array(blocks), GROUP: pa.array(numbers)})
-    numbered = home.join(F.broadcast(small_frame(summaries.sparkSession, table)), BLOCK).select(TARGET, GROUP)
+    numbered = home.join(beside(small_frame(summaries.sparkSession, table)), BLOCK).select(TARGET, GROUP)
     placed = workspace.store(summaries.join(numbered, TARGET).select(*summaries.columns, GROUP), "grouped")
     return placed, np.unique(numbers).tolist()
 
@@ -219,7 +219,7 @@ def _second_pass(
     )  # fmt: skip
     target = _refined(summary, records.attributes, settings, settings.delta, merges.target)
     table = pa.table({TARGET: pa.array(summary.ids), "into": pa.array(summary.ids[target])})
-    joined = merged.join(F.broadcast(small_frame(merged.sparkSession, table)), TARGET)
+    joined = merged.join(beside(small_frame(merged.sparkSession, table)), TARGET)
     return workspace.store(joined.withColumn(TARGET, F.col("into")).select(*merged.columns), "merged-again")
 
 
@@ -293,7 +293,7 @@ def tum_merged(
             least=least,
         )
     ends = pa.table({GROUP: pa.array(list(stops), pa.int64()), "end": pa.array(list(stops.values()), pa.int32())})
-    done = steps.join(F.broadcast(small_frame(steps.sparkSession, ends)), GROUP).where(F.col(STEP).between(1, F.col("end")))
+    done = steps.join(beside(small_frame(steps.sparkSession, ends)), GROUP).where(F.col(STEP).between(1, F.col("end")))
     merged = together(summaries, done.drop("end"), groups, _apply_steps, summaries.schema)
     return workspace.store(merged, "merged"), Merging(groups=groups, initial_ul=initial, least_ul=least)
 

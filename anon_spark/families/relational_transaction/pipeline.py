@@ -48,6 +48,7 @@ from anon_spark.model.guarantee import KKmAnonymity, KLmDiversity
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.model.ranges import FreeRange
+from anon_spark.pending import Pending
 from anon_spark.primitives.classes.frequencies import refuse_unseen
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_keys
 from anon_spark.primitives.rounds import Workspace
@@ -178,7 +179,7 @@ class RelationalTransactionPipeline(
         # the order of rows is public, so it must not reveal the draws
         return replace(self.anonymizer, key=derived(key, "draws"), progress=progress).fit(df, workspace)
 
-    def examine(self, staged: Staged[RelationalTransactionRecoding]) -> Examined:
+    def examine(self, staged: Staged[RelationalTransactionRecoding]) -> Pending[Examined]:
         """The checks use the job's hierarchies, not those of the recoding."""
         truth, account = verify_transactions(
             staged.source,
@@ -189,7 +190,8 @@ class RelationalTransactionPipeline(
             nodes=self._item_nodes,
             leave_out=self._leave_out,
         )
-        return Examined([self._promised(staged.release)], [truth], account, more=self._bound_verdict(staged.recoding))
+        promised, bound = self._promised(staged.release), self._bound_verdict(staged.recoding)
+        return Pending.known(Examined([promised], [truth], account, more=bound))
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks that do not need the private links between records and rows."""
@@ -211,11 +213,11 @@ class RelationalTransactionPipeline(
     def grave(self) -> frozenset[str]:
         return frozenset({UNPROTECTED})
 
-    def facts(self, staged: Staged[RelationalTransactionRecoding], audit: Audit) -> RelationalTransactionFacts:
+    def facts(self, staged: Staged[RelationalTransactionRecoding], audit: Audit) -> Pending[RelationalTransactionFacts]:
         """The recoding's facts with its losses, class sizes, the error of counts and what an attacker gains."""
         recoding = staged.recoding
         promised = audit.first(Kind.PROMISE).facts
-        return RelationalTransactionFacts(
+        facts = RelationalTransactionFacts(
             **vars(recoding.facts()),
             measures=self._measures(recoding),
             class_sizes=tuple(SizeRange(*bucket) for bucket in promised["histogram"]),
@@ -223,6 +225,7 @@ class RelationalTransactionPipeline(
             relative_error=self._count_errors(recoding),
             risk=self._risk(staged, audit),
         )
+        return Pending.known(facts)
 
     def worth(self, facts: RelationalTransactionFacts) -> Worth:
         """NCP as the loss (UL is 1 for a row with one generalized item of any size), and counts worse than the answer 0."""

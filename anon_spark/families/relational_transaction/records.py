@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import KEY, LINK, PREFIX, quoted
+from anon_spark.engine import crossed
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.relational_transaction.kernels.relation import Relation, relation_of
 from anon_spark.kernels.classes import Codes
@@ -186,7 +187,7 @@ def read_records(
     )
     # 4. ranks
     content = [part for name in roles.named for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
-    hashed = numbered.crossJoin(F.broadcast(key.select(KEY)))
+    hashed = crossed(numbered, key.select(KEY))
     hashed = hashed.withColumn(FIRST, F.xxhash64(KEY, *content)).withColumn(SECOND, F.hash(KEY, *content)).drop(KEY)
     return Records(
         frame=ranked(hashed, [FIRST, SECOND], workspace),

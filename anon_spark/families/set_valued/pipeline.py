@@ -21,7 +21,11 @@ from anon_spark.auditing import (
     verify_linked,
     verify_nr_compat,
 )
+from anon_spark.auditing.guarantees.draw import draw_verdict
+from anon_spark.auditing.guarantees.nonreciprocal import sound_graph, sound_labels
+from anon_spark.auditing.guarantees.nonreciprocal_blocks import Promise, sound_blocks
 from anon_spark.auditing.reading.item_sets import item_set
+from anon_spark.auditing.truth.nonreciprocal import sound_rows
 from anon_spark.columns import BLOCK, LINK, PART, ROWS, SLOT, quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError
@@ -38,6 +42,7 @@ from anon_spark.model.estimate import RULE
 from anon_spark.model.findings import Finding
 from anon_spark.model.guarantee import NonreciprocalAnonymity, NonreciprocalDiversity
 from anon_spark.model.progress import Progress
+from anon_spark.pending import Pending
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows
 from anon_spark.report import Section
@@ -137,7 +142,7 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
             progress=progress,
         ).fit(df, workspace)
 
-    def examine(self, staged: Staged[SetValuedRecoding]) -> Examined:
+    def examine(self, staged: Staged[SetValuedRecoding]) -> Pending[Examined]:
         """The checks use the private graph of the run, which comes with the staged release."""
         columns, degree, recoding = self.job.columns, self.job.degree, staged.recoding
         evidence = recoding.evidence()
@@ -145,20 +150,34 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         covered, account = verify_nr_compat(
             staged.source, staged.release, columns.items, degree, columns.label, self.job.nulls
         )
-        label, values = columns.label, self.job.privacy.l
-        promise = [
-            verify_graph(linked, staged.rows, edges, degree),
-            *([] if label is None else [verify_labels(linked, staged.rows, edges, label, values)]),
-            verify_draw(edges, recoding.key, self.given.get(DRAWS_KEY)),
-        ]
+        promise, compatible = self._graph_checks(linked, staged, edges)
         truth = [
             verify_fields(staged.release),
             verify_linked(staged.source, linked, columns.items, columns.sensitive),
-            verify_compatible(linked, staged.rows, edges, columns.items),
+            compatible,
             covered,
         ]
         attack = self._attacked(staged, linked)
-        return Examined(promise, truth, account, more=[attack])
+        return Pending.known(Examined(promise, truth, account, more=[attack]))
+
+    def _graph_checks(
+        self, linked: DataFrame, staged: Staged[SetValuedRecoding], edges: DataFrame
+    ) -> tuple[list[Verdict], Verdict]:
+        """The promise, and compatibility: by one look at every block, and only if that finds a fault by counts of it."""
+        degree, label, values = self.job.degree, self.job.columns.label, self.job.privacy.l
+        used, handed, items = staged.recoding.key, self.given.get(DRAWS_KEY), self.job.columns.items
+        wanted = Promise(degree, items, label, values, handed)
+        sound = sound_blocks(linked, staged.rows, edges, wanted).get()
+        if sound is not None:
+            labels = [] if label is None else [sound_labels(sound.records, values)]
+            promise = [sound_graph(sound.records, sound.parts, degree), *labels, draw_verdict(sound.parts, 0, used, handed)]
+            return promise, sound_rows(sound.edges)
+        promise = [
+            verify_graph(linked, staged.rows, edges, degree),
+            *([] if label is None else [verify_labels(linked, staged.rows, edges, label, values)]),
+            verify_draw(edges, used, handed),
+        ]
+        return promise, verify_compatible(linked, staged.rows, edges, items)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks that do not need the private graph and draw."""
@@ -198,17 +217,18 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
             if estimate.noticed
         ]
 
-    def facts(self, staged: Staged[SetValuedRecoding], audit: Audit) -> SetValuedFacts:
+    def facts(self, staged: Staged[SetValuedRecoding], audit: Audit) -> Pending[SetValuedFacts]:
         """Facts of the release; the success of link attacks is taken from the audit."""
         recoding, attacked = staged.recoding, audit.first(Kind.ATTACK).facts
         rebuilt = Rebuilt.of(reconstruction(recoding.slots, self.job.set_valued.graph, self.job.degree))
-        return SetValuedFacts(
+        facts = SetValuedFacts(
             **vars(recoding.facts()),
             **vars(recoding.measured()),
             **vars(counts_worth(recoding, self.job.columns.items)),
             definition_only=self.guarantee.definition_only,
             risk=SetValuedRisk(attacked["link_attack"], attacked["known_link"], rebuilt),
         )
+        return Pending.known(facts)
 
     def sections(self, facts: SetValuedFacts) -> list[Section]:
         return set_valued_sections(facts)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import BLOCK, KEY, LINK, PREFIX, quoted
+from anon_spark.engine import crossed
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.set_valued.block import Settings
 from anon_spark.families.set_valued.kernels import segments
@@ -68,7 +69,7 @@ def read_records(
     if sensitive is not None:
         content += [F.isnull(VALUE), F.col(VALUE)]
         coded = coded.withColumn(LABEL, F.xxhash64(F.isnull(VALUE), F.col(VALUE)))
-    tied = coded.crossJoin(F.broadcast(key.select(KEY))).withColumn(TIE, F.xxhash64(KEY, *content)).drop(KEY)
+    tied = crossed(coded, key.select(KEY)).withColumn(TIE, F.xxhash64(KEY, *content)).drop(KEY)
     return Records(ranked(tied, [GRAY, TIE], workspace), universe, rows, dropped, empty, duplicates)
 
 

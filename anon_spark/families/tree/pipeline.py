@@ -41,6 +41,7 @@ from anon_spark.model.guarantee import KmnAnonymity
 from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.model.tree import Forest, TreeSchema
+from anon_spark.pending import Pending
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from anon_spark.risk import tree_attack
@@ -143,7 +144,7 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
     def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> TreeRecoding:
         return replace(self.anonymizer, key=key, progress=progress).fit(df, workspace)
 
-    def examine(self, staged: Staged[TreeRecoding]) -> Examined:
+    def examine(self, staged: Staged[TreeRecoding]) -> Pending[Examined]:
         """Verify guarantee and truthfulness, with the job's hierarchies and the records of the source."""
         hierarchies, recoding = self._audited_hierarchies(staged.source), staged.recoding
         truth, account = verify_trees(
@@ -154,7 +155,8 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
             disassociated=recoding.pairs,
             **self._described(hierarchies),
         )
-        return Examined([self._promised(staged.release, hierarchies, recoding.cut)], [truth], account)
+        promised = self._promised(staged.release, hierarchies, recoding.cut)
+        return Pending.known(Examined([promised], [truth], account))
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """Verify the current release by coverage: which record became which row was private, and is not kept."""
@@ -195,11 +197,11 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
             if attack.promised and attack.below
         ]
 
-    def facts(self, staged: Staged[TreeRecoding], audit: Audit) -> TreeFacts:
+    def facts(self, staged: Staged[TreeRecoding], audit: Audit) -> Pending[TreeFacts]:
         """The fit with its loss, the supports that the audit counted, and what attackers gain."""
         recoding, promised = staged.recoding, audit.first(Kind.PROMISE).facts
         kept = kept_of(recoding.records, recoding.nodes, recoding.recode)
-        return TreeFacts(
+        facts = TreeFacts(
             **vars(recoding.facts()),
             measures=self._measures(recoding, kept),
             published=tuple(
@@ -210,6 +212,7 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
             highest_share=promised.get("highest_share"),
             risk=self._attacked(recoding),
         )
+        return Pending.known(facts)
 
     def sections(self, facts: TreeFacts) -> list[Section]:
         return tree_sections(facts)

@@ -15,11 +15,14 @@ from anon_spark.primitives.rounds import Workspace
 def counting(frequencies: Frequencies, budget: int, workspace: Workspace, travel_limit: int = TRAVEL_BYTES) -> Counting:
     """The way of counting that fits the size of the frequency table; results are the same."""
     ladder = ladder_of(frequencies.hierarchies)
+    if frequencies.held is not None:
+        return ArrayCounting(workspace.spark, frequencies.held.table, ladder, budget)
+    frame, sets = frequencies.files.frame, frequencies.files.sets
     base = (0,) * len(frequencies.hierarchies)
     members = 0
-    if frequencies.sets is not None:
-        members = int(frequencies.sets.agg(F.coalesce(F.sum(F.size(TUPLES)), F.lit(0))).first()[0])  # type: ignore[index]
+    if sets is not None:
+        members = int(sets.agg(F.coalesce(F.sum(F.size(TUPLES)), F.lit(0))).first()[0])  # type: ignore[index]
     if travel_bytes(frequencies.tuples, ladder, base, frequencies.class_values, members) <= travel_limit:
-        table = load_table(frequencies.frame, frequencies.sets, ladder, base, frequencies.class_values)
-        return ArrayCounting(frequencies.frame.sparkSession, table, ladder, budget)
+        table = load_table(frame, sets, ladder, base, frequencies.class_values)
+        return ArrayCounting(workspace.spark, table, ladder, budget)
     return DistributedCounting(frequencies, ladder, budget, workspace, travel_limit)

@@ -50,17 +50,23 @@ def _rows_by_leaf(frequencies: Frequencies) -> list[Ints]:
     """Rows of each leaf of each attribute, from the dictionaries unless a policy dropped rows."""
     if frequencies.dropped_nulls == frequencies.dropped_unseen == 0:
         return [dictionary.rows_by_leaf() for dictionary in frequencies.dictionaries]
+    if frequencies.held is not None:
+        held = frequencies.held.table
+        by_leaf = [np.zeros(hierarchy.leaf_count, dtype=np.int64) for hierarchy in frequencies.hierarchies]
+        for of_leaf, codes in zip(by_leaf, held.codes, strict=True):
+            np.add.at(of_leaf, codes, held.rows)
+        return by_leaf
     codes = code_columns(len(frequencies.hierarchies))
-    exploded = frequencies.frame.select(F.posexplode_outer(F.array(*codes)).alias("attribute", "code"), ROWS)
+    exploded = frequencies.files.frame.select(F.posexplode_outer(F.array(*codes)).alias("attribute", "code"), ROWS)
     by_code = exploded.groupBy("attribute", "code").agg(F.sum(ROWS))
     leaves = sum(hierarchy.leaf_count for hierarchy in frequencies.hierarchies)
     counts = collect_small(by_code, leaves, "Values of all quasi-identifiers")
     attribute, code, rows = (np.asarray(counts.column(index).to_numpy()) for index in range(3))
     by_attribute = []
     for position, hierarchy in enumerate(frequencies.hierarchies):
-        by_leaf = np.zeros(hierarchy.leaf_count, dtype=np.int64)
-        by_leaf[code[attribute == position]] = rows[attribute == position]
-        by_attribute.append(by_leaf)
+        of_attribute = np.zeros(hierarchy.leaf_count, dtype=np.int64)
+        of_attribute[code[attribute == position]] = rows[attribute == position]
+        by_attribute.append(of_attribute)
     return by_attribute
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, ROWS, SET, TUPLES
+from anon_spark.engine import beside
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.tuples import Ladder, TupleTable, group
 from anon_spark.model.lattice import Node, below_or_equal
@@ -53,8 +54,9 @@ class DistributedCounting:
         self._class_values = frequencies.class_values
         self._codes = code_columns(len(ladder.codes))
         bottom = (0,) * len(ladder.codes)
-        sets = None if frequencies.sets is None else _exploded(frequencies.sets)
-        self._anchors = {bottom: Anchor(bottom, frequencies.frame, sets, frequencies.tuples, None)}
+        files = frequencies.files
+        sets = None if files.sets is None else _exploded(files.sets)
+        self._anchors = {bottom: Anchor(bottom, files.frame, sets, frequencies.tuples, None)}
         widest = sorted(range(len(ladder.codes)), key=lambda attribute: -ladder.cardinality(attribute, 0))
         self._widest = frozenset(widest[:ANCHOR_ATTRIBUTES])
 
@@ -111,7 +113,7 @@ class DistributedCounting:
         covered = by_size.withColumn("covered", F.sum(ROWS).over(up_to)).where(F.col("covered") > self._budget)
         k = covered.groupBy(NODE).agg(F.min(PERSONS).alias("k"))
         # 2. sums of the classes of each size below that k, and of all larger ones together
-        judged = classes.join(F.broadcast(k), NODE).withColumn("size", F.least(size, "k"))
+        judged = classes.join(beside(k), NODE).withColumn("size", F.least(size, "k"))
         square = F.col(ROWS) * F.col(ROWS)
         weights = [f"w{a}" for a in range(len(self._codes))]
         sums = [F.sum(ROWS), F.count(F.lit(1)), F.sum(square), F.sum("majority"), *(F.sum(name) for name in weights)]

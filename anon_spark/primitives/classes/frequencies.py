@@ -1,45 +1,75 @@
-"""The frequency table: one distributed aggregation of the table to its distinct tuples."""
+"""The frequency table: one distributed aggregation of the table to its distinct tuples.
+
+Few tuples are held by the driver as arrays, so that what follows from them needs no job. Many stay in files of the workspace.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, PREFIX, ROWS, TUPLES, quoted
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import DataError
 from anon_spark.model.hierarchy import Hierarchy, Rule
-from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys
+from anon_spark.primitives.classes.held import NAMELESS, Held, held, held_tuples, tuples_of_persons, with_persons
+from anon_spark.primitives.encoding import Dictionary, dictionaries, dictionaries_of, fractions, with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, collect_small
 
 MOST_CLASS_VALUES = 1_000
+NOTHING_LEFT = "The policies for nulls and unseen values drop every row: there is nothing to release."
 
 
 @dataclass(frozen=True)
-class Frequencies:
-    """Distinct tuples as leaf codes with their rows, and counts of dropped rows.
+class Stored:
+    """Distinct tuples in files.
 
     `frame` has the code columns, ROWS, PERSONS (persons with this tuple only) where persons are counted, and CLASS
     where a class column is. `sets` holds the persons with several tuples: arrays of tuples with their multiplicity.
     """
 
-    dictionaries: tuple[Dictionary, ...]
     frame: DataFrame
-    sets: DataFrame | None
+    sets: DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Distinct tuples as leaf codes with their rows, and counts of dropped rows. The tuples are `held` or `stored`."""
+
+    dictionaries: tuple[Dictionary, ...]
     tuples: int
     rows: int
     persons: int | None
     dropped_nulls: int
     dropped_unseen: int
     class_values: int
+    held: Held | None = None
+    stored: Stored | None = None
 
     @property
     def hierarchies(self) -> tuple[Hierarchy, ...]:
         return tuple(dictionary.hierarchy for dictionary in self.dictionaries)
+
+    @property
+    def files(self) -> Stored:
+        """The tuples in files, where they are not held."""
+        assert self.stored is not None, "tuples that are held are in no file"
+        return self.stored
+
+
+def in_files(found: Frequencies, workspace: Workspace) -> Frequencies:
+    """The same with the codes and rows of its tuples in a file, whether or not the driver holds them."""
+    if found.held is None:
+        return found
+    table = found.held.table
+    columns = {name: pa.array(codes) for name, codes in zip(code_columns(len(table.codes)), table.codes, strict=True)}
+    frame = small_frame(workspace.spark, pa.table({**columns, ROWS: pa.array(table.rows)}))
+    return replace(found, held=None, stored=Stored(workspace.store(frame, "codes")))
 
 
 def code_columns(attributes: int) -> list[str]:
@@ -63,24 +93,68 @@ def count_tuples(
     raises (or its row is counted as dropped). Cost: one shuffle of the table (two with persons), then small jobs.
     """
     names = list(hierarchies)
-    codes = code_columns(len(names))
     keyed = with_keys(df, hierarchies, [name for name in (class_column, person) if name is not None])
     grouped_by = [F.col(quoted(name)) for name in names]
     if class_column is not None:
         grouped_by.append(F.col(quoted(class_column)).cast("string").alias(CLASS))
-    raw = workspace.store(keyed.groupBy(*grouped_by).agg(F.count(F.lit(1)).alias(ROWS)), "tuples")
-
-    entries = dictionaries(raw, hierarchies, nulls, fractions(df, names), F.col(ROWS))
+    counted = keyed.groupBy(*grouped_by).agg(F.count(F.lit(1)).alias(ROWS))
+    raw = counted if workspace.small else workspace.store(counted, "tuples")
+    numbers = fractions(df, names)
+    tuples = held_tuples(raw, names)
+    if tuples is not None:
+        entries = dictionaries_of(tuples, hierarchies, nulls, numbers)
+        if on_unseen == "error":
+            refuse_unseen(entries)
+        found = _held(tuples, entries, keyed, nulls, class_column, person)
+        if found is not None:
+            return found
+    raw = workspace.store(counted, "tuples") if workspace.small else raw
+    entries = dictionaries(raw, hierarchies, nulls, numbers, F.col(ROWS))
     if on_unseen == "error":
         refuse_unseen(entries)
+    return _stored(raw, entries, keyed, workspace, nulls, class_column, person)
 
+
+def _held(
+    tuples: pa.Table, entries: Sequence[Dictionary], keyed: DataFrame, nulls: str, class_column: str | None, person: str | None
+) -> Frequencies | None:
+    """The tuples as arrays; None where persons or class values are too many for that. Cost: one job with persons, else none."""
+    found = held(tuples, entries, nulls, MOST_CLASS_VALUES, class_column)
+    if found is None:
+        return None
+    if found.table.size == 0:
+        raise DataError(NOTHING_LEFT, rows=0)
+    if person is not None:
+        sets = tuples_of_persons(keyed, [entry.name for entry in entries], person)
+        if sets is None:
+            return None
+        _refuse_nameless(int(pc.sum(sets.column(NAMELESS)).as_py() or 0), person)
+        found = with_persons(found, sets)
+    table = found.table
+    class_values = 0 if table.class_counts is None else table.class_counts.shape[1]
+    dropped = (found.dropped_nulls, found.dropped_unseen)
+    return Frequencies(tuple(entries), table.size, int(table.rows.sum()), found.persons, *dropped, class_values, held=found)
+
+
+def _stored(
+    raw: DataFrame,
+    entries: Sequence[Dictionary],
+    keyed: DataFrame,
+    workspace: Workspace,
+    nulls: str,
+    class_column: str | None,
+    person: str | None,
+) -> Frequencies:
+    """The tuples in files. Cost: small jobs; with persons one more shuffle of the table."""
+    names = [entry.name for entry in entries]
+    codes = code_columns(len(names))
     coded = with_codes(raw, entries, [0] * len(names), codes)
     if all(dictionary.is_complete for dictionary in entries):
         rows, dropped_nulls, dropped_unseen = int(entries[0].rows.sum()) + entries[0].null_rows, 0, 0
     else:
         rows, dropped_nulls, dropped_unseen = _account(coded, names, codes, nulls)
     if rows == 0:
-        raise DataError("The policies for nulls and unseen values drop every row: there is nothing to release.", rows=0)
+        raise DataError(NOTHING_LEFT, rows=0)
     kept = coded.where(_all_coded(codes))
     class_values = 0
     if class_column is not None:
@@ -90,13 +164,13 @@ def count_tuples(
         frame = kept.select(*columns, ROWS)
     else:
         frame = kept.groupBy(*columns).agg(F.sum(ROWS).alias(ROWS))
-
     sets, persons = None, None
     if person is not None:
         frame, sets, persons = _with_persons(keyed, frame, entries, person, workspace)
     frame = workspace.store(frame, "codes")
     tuples = frame.select(*codes).distinct().count() if class_column is not None else frame.count()
-    return Frequencies(tuple(entries), frame, sets, tuples, rows, persons, dropped_nulls, dropped_unseen, class_values)
+    counts = (tuples, rows, persons, dropped_nulls, dropped_unseen, class_values)
+    return Frequencies(tuple(entries), *counts, stored=Stored(frame, sets))
 
 
 def refuse_unseen(entries: Sequence[Dictionary]) -> None:
@@ -141,8 +215,15 @@ def _with_class_codes(kept: DataFrame, class_column: str) -> tuple[DataFrame, in
     value = PREFIX + "value"
     codes = pa.array(range(len(texts)), pa.int32())
     lookup = small_frame(kept.sparkSession, pa.table({PREFIX + "code": codes, value: pa.array(texts, pa.string())}))
-    joined = kept.join(F.broadcast(lookup), F.col(CLASS).eqNullSafe(F.col(value)))
+    joined = kept.join(beside(lookup), F.col(CLASS).eqNullSafe(F.col(value)))
     return joined.withColumn(CLASS, F.col(PREFIX + "code")).drop(value, PREFIX + "code"), len(texts)
+
+
+def _refuse_nameless(rows: int, person: str) -> None:
+    if rows:
+        raise DataError(
+            f"columns.person {person}: {rows:,} rows have no person. Complete the column, or leave those rows out.", rows=rows
+        )
 
 
 def _with_persons(
@@ -151,12 +232,7 @@ def _with_persons(
     """Persons with one tuple counted at that tuple; the others as distinct sets of tuples with multiplicity."""
     codes = code_columns(len(entries))
     who = F.col(quoted(person))
-    nameless = keyed.where(who.isNull()).count()
-    if nameless:
-        raise DataError(
-            f"columns.person {person}: {nameless:,} rows have no person. Complete the column, or leave those rows out.",
-            rows=nameless,
-        )
+    _refuse_nameless(keyed.where(who.isNull()).count(), person)
     coded = with_codes(keyed, entries, [0] * len(entries), codes).where(_all_coded(codes))
     by_person = workspace.store(
         coded.groupBy(who).agg(F.array_sort(F.collect_set(F.struct(*codes))).alias(TUPLES)).select(TUPLES), "persons"

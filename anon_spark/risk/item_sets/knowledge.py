@@ -31,7 +31,7 @@ from anon_spark.auditing.reading.item_sets import (
 from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest_hashes
 from anon_spark.auditing.reading.values import HI, LO, exact
 from anon_spark.columns import LINK, PREFIX
-from anon_spark.engine import small_frame
+from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
@@ -171,7 +171,7 @@ def _sample(
     items = together(transactions, [as_set(exact(linked, name)) for name in transactions])
     if unpublished:
         absent = pa.table({_WHAT: pa.array([list(unpublished)], pa.list_(pa.string()))})
-        linked = linked.crossJoin(F.broadcast(small_frame(linked.sparkSession, absent)))
+        linked = crossed(linked, small_frame(linked.sparkSession, absent))
         items = F.array_except(items, _WHAT)
     drawn = F.sort_array(F.transform(items, lambda item: F.struct(F.xxhash64(LINK, item), item.alias("item"))))
     known = linked.select(

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import BLOCK, DRAW, LINK, PART, PREFIX, SLOT
+from anon_spark.engine import beside
 from anon_spark.model.estimate import Estimate
 
 WINDOW = 2_000  # ranks of a block that are looked at
@@ -57,7 +58,7 @@ def known_link(drawn: DataFrame, graph: DataFrame, degree: int) -> tuple[KnownLi
     """
     ranks = graph.select(LINK, PART, F.col(SLOT).alias(_RANK)).where(F.col(_RANK) < WINDOW)
     sizes = graph.groupBy(BLOCK, PART).agg(F.count(F.lit(1)).cast("int").alias(_SIZE))
-    seen = drawn.join(F.broadcast(ranks), LINK).join(F.broadcast(sizes), [BLOCK, PART])
+    seen = drawn.join(beside(ranks), LINK).join(beside(sizes), [BLOCK, PART])
     needed = seen.select(*(F.col(name).cast("long").alias(name) for name in (BLOCK, PART, _SIZE, _RANK, SLOT, DRAW)))
     schema = f"{_KIND} string, " + ", ".join(f"{name} double" for name in _SUMS)
     by_block = needed.groupBy(BLOCK).applyInArrow(_in_block(degree), schema)

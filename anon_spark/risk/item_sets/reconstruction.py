@@ -25,6 +25,7 @@ from anon_spark.auditing.reading.item_sets import (
     offsets_of,
 )
 from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, PART, SLOT, UNCERTAIN
+from anon_spark.engine import beside
 from anon_spark.risk.item_sets.group_solutions import is_unique
 
 BLOCKS = 2
@@ -92,7 +93,7 @@ def reconstruction(staged: DataFrame, graph: Graph, degree: int, blocks: int = B
     """
     sizes = staged.groupBy(BLOCK).agg(F.count(F.lit(1)).alias("size"))
     first = sizes.where(F.col("size") <= MOST_RECORDS).orderBy(BLOCK).limit(blocks).select(BLOCK)
-    rows = staged.join(F.broadcast(first), BLOCK).select(
+    rows = staged.join(beside(first), BLOCK).select(
         BLOCK, PART, SLOT, MAX_ERRORS, as_set(F.col(BASE)).alias(BASE), as_set(F.col(UNCERTAIN)).alias(UNCERTAIN)
     )
 

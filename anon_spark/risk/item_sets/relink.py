@@ -29,6 +29,7 @@ from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest
 from anon_spark.auditing.reading.values import exact
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, BLOCK, DRAW, LINK, MAX_ERRORS, PREFIX, SLOT, UNCERTAIN
+from anon_spark.engine import beside
 from anon_spark.model.estimate import Estimate
 from anon_spark.risk.item_sets.known_link import KnownLinkRisk
 from anon_spark.risk.item_sets.relink_facts import Attack, KnownLink, LinkAttack
@@ -177,9 +178,9 @@ def _known(linked: DataFrame, drawn: DataFrame, items: str, records: int) -> Dat
     sample = smallest_hashes(drawn.select(LINK).distinct(), [LINK], records)
     move = F.struct(*(F.col(name).cast(kind).alias(name) for name, kind in ((DRAW, "int"), (BLOCK, "long"), (SLOT, "int"))))
     draws = F.array_sort(F.collect_list(move))
-    moves = drawn.join(F.broadcast(sample), LINK).groupBy(LINK).agg(draws.alias(_DRAWS))
+    moves = drawn.join(beside(sample), LINK).groupBy(LINK).agg(draws.alias(_DRAWS))
     sets = linked.select(LINK, as_set(exact(linked, items)).alias(_ITEMS))
-    return sets.join(F.broadcast(moves), LINK).select(
+    return sets.join(beside(moves), LINK).select(
         LINK,
         _ITEMS,
         F.col(_DRAWS)[DRAW].alias(_DRAWS),
@@ -277,7 +278,7 @@ def _by_size(chances: DataFrame) -> DataFrame:
     sized = units.groupBy(_ATTACK, "size").agg(
         F.count(F.lit(1)).alias("units"), F.sum("wins").alias("wins"), F.sum(F.col("wins") ** 2).alias("squares")
     )
-    return sized.join(F.broadcast(records), _ATTACK).orderBy(_ATTACK, "size")
+    return sized.join(beside(records), _ATTACK).orderBy(_ATTACK, "size")
 
 
 def _risk(attack: Attack, by_size: Sequence[Row], degree: int) -> RelinkRisk:

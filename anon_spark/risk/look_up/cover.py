@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.sampling import TUPLE, chunk_of, every_chunk, sampled_tuples, tuple_columns
 from anon_spark.auditing.reading.values import content_hash, private
 from anon_spark.columns import ROWS
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.pending import Pending
 from anon_spark.risk.look_up.chances import error_of_ratio, sampled_sums, squares
 from anon_spark.risk.look_up.classes import SIZE, label_columns, published_sizes
 from anon_spark.risk.look_up.levels import CELLS_AT_ONCE, Covering, EndsOfClasses, Levels
@@ -69,8 +70,20 @@ def cover_attack(
     more shuffle of its classes; the sample is sent to each chunk of classes, and compared in blocks, in Arrow; one row
     reaches the driver.
     """
-    names = list(hierarchies)
     rows = source.count() if rows is None else rows
+    return cover_attack_to_be(source, release, hierarchies, rows, tuples, extents).get()
+
+
+def cover_attack_to_be(
+    source: DataFrame,
+    release: DataFrame,
+    hierarchies: Mapping[str, Hierarchy],
+    rows: int,
+    tuples: int = 1000,
+    extents: Collection[str] = (),
+) -> Pending[CoverRisk]:
+    """As `cover_attack`, its sums not collected yet. rows: how many the source has, about; the sample hangs on it."""
+    names = list(hierarchies)
     levels = [
         EndsOfClasses.of(hierarchy) if name in extents else Levels.of(hierarchy) for name, hierarchy in hierarchies.items()
     ]
@@ -87,7 +100,11 @@ def cover_attack(
         persons.groupBy(_CHUNK)
         .cogroup(classes.groupBy(_CHUNK))
         .applyInArrow(_attack(levels), ", ".join(f"{name} long" for name in _MET))
-    ).collect()[0]
+    )
+    return Pending.of(sums, lambda found: _risk(found[0]))
+
+
+def _risk(sums: Row) -> CoverRisk:
     sampled = sums["rows"]
     # rounded: sums of doubles depend on their order in the last digits
     expected = {name: float(f"{sums[name] / sampled:.12g}") if sampled else 0.0 for name in ("after", "class")}

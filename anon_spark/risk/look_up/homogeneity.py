@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.values import content_hash, exact
 from anon_spark.columns import PREFIX, ROWS
+from anon_spark.pending import Pending
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,13 @@ def homogeneity(release: DataFrame, columns: Sequence[str], sensitive: Sequence[
     Cost: one job, one scan and one groupBy with map-side aggregation for all columns together; one row reaches the driver.
     Values are compared by 64-bit hash.
     """
+    return homogeneity_to_be(release, columns, sensitive).get()
+
+
+def homogeneity_to_be(release: DataFrame, columns: Sequence[str], sensitive: Sequence[str]) -> Pending[list[Homogeneity]]:
+    """As `homogeneity`, its counts not collected yet."""
     if not sensitive:
-        return []
+        return Pending.known([])
     keys = [exact(release, name).alias(f"{PREFIX}{at}") for at, name in enumerate(columns)]
     values = [content_hash([exact(release, name)]).alias(f"{PREFIX}value_{at}") for at, name in enumerate(sensitive)]
     classes = (
@@ -51,7 +57,11 @@ def homogeneity(release: DataFrame, columns: Sequence[str], sensitive: Sequence[
         F.count(F.lit(1)).alias("classes"),
         *(F.coalesce(F.sum(F.when(F.col(f"one_{at}"), F.col(ROWS))), F.lit(0)).alias(f"rows_{at}") for at in range(len(values))),
         *(F.count(F.when(F.col(f"one_{at}"), F.lit(1))).alias(f"classes_{at}") for at in range(len(values))),
-    ).collect()[0]
+    )
+    return Pending.of(totals, lambda rows: _of_columns(rows[0], sensitive))
+
+
+def _of_columns(totals: Row, sensitive: Sequence[str]) -> list[Homogeneity]:
     return [
         Homogeneity(name, totals["rows"], totals["classes"], totals[f"rows_{at}"], totals[f"classes_{at}"])
         for at, name in enumerate(sensitive)

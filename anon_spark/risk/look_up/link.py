@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.sampling import TUPLE, sampled_tuples, tuple_columns
 from anon_spark.auditing.reading.values import content_hash, private
 from anon_spark.columns import ROWS
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.pending import Pending
 from anon_spark.risk.look_up.chances import error_of_ratio, sampled_sums, squares
 from anon_spark.risk.look_up.classes import SIZE, label_columns, published_sizes
 
@@ -56,8 +57,19 @@ def link_attack(
     Cost: one job (and a count if `rows` is not given): one scan of the source, one scan and groupBy of the release; at most
     `tuples` tuples are generalized, in Arrow; one row reaches the driver.
     """
-    names = list(recoded)
     rows = source.count() if rows is None else rows
+    return link_attack_to_be(source, release, recoded, rows, tuples).get()
+
+
+def link_attack_to_be(
+    source: DataFrame,
+    release: DataFrame,
+    recoded: Mapping[str, tuple[Hierarchy, int]],
+    rows: int,
+    tuples: int = 1000,
+) -> Pending[LinkRisk]:
+    """As `link_attack`, its sums not collected yet. rows: how many the source has, about; the sample hangs on it."""
+    names = list(recoded)
     columns = tuple_columns(len(names))
     fields = ", ".join(f"{name} string" for name in columns)
     lookups = (
@@ -79,7 +91,11 @@ def link_attack(
         F.coalesce(F.sum(F.col(ROWS) / F.col(SIZE)), F.lit(0.0)).alias("after_sum"),
         F.coalesce(F.max(1 / F.col(SIZE)), F.lit(0.0)).alias("after_worst"),
         *squares(F.coalesce(1 / F.col(SIZE), F.lit(0.0))),
-    ).collect()[0]
+    )
+    return Pending.of(sums, lambda found: _risk(found[0]))
+
+
+def _risk(sums: Row) -> LinkRisk:
     sampled = sums["rows"]
     return LinkRisk(
         tuples=sums["tuples"],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.values import content_hash, exact
 from anon_spark.columns import PREFIX, ROWS
+from anon_spark.pending import Pending
 
 _SET, _HASH, _FIRST, _LAST = (PREFIX + name for name in ("set", "hash", "first", "last"))
 
@@ -68,8 +69,15 @@ def unique_rows(
     Null is a value. Guarantee: up to collisions of a 64-bit hash, which can only hide that two rows differ. Cost: one job, one
     scan and one groupBy with map-side counts for all sets together; a row per set reaches the driver; none without sets.
     """
+    return unique_rows_to_be(frame, column_sets, person).get()
+
+
+def unique_rows_to_be(
+    frame: DataFrame, column_sets: Sequence[Sequence[str]], person: str | None = None
+) -> Pending[list[Uniqueness]]:
+    """As `unique_rows`, its counts not collected yet."""
     if not column_sets:
-        return []
+        return Pending.known([])
     hashes = (content_hash([exact(frame, name) for name in names]) for names in column_sets)
     sets = F.array(*(F.struct(F.lit(at).alias(_SET), hashed.alias(_HASH)) for at, hashed in enumerate(hashes)))
     who = F.lit(0) if person is None else content_hash([exact(frame, person)])
@@ -82,8 +90,12 @@ def unique_rows(
         F.count(F.lit(1)).alias("tuples"),
         F.coalesce(F.sum(F.when(alone, F.col(ROWS))), F.lit(0)).alias("unique"),
     )
-    measured = {row[_SET]: Uniqueness(row["rows"], row["tuples"], row["unique"]) for row in counted.collect()}
-    return [measured.get(at, Uniqueness(0, 0, 0)) for at in range(len(column_sets))]
+
+    def measured(rows: Sequence[Row]) -> list[Uniqueness]:
+        by_set = {row[_SET]: Uniqueness(row["rows"], row["tuples"], row["unique"]) for row in rows}
+        return [by_set.get(at, Uniqueness(0, 0, 0)) for at in range(len(column_sets))]
+
+    return Pending.of(counted, measured)
 
 
 def _counted(frame: DataFrame, columns: Sequence[str]) -> DataFrame:

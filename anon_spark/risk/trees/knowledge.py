@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from anon_spark.auditing.reading.sampling import smallest_hashes
 from anon_spark.auditing.reading.values import exact
 from anon_spark.columns import LINK
-from anon_spark.engine import small_frame
+from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import TreeSchema
@@ -209,7 +209,7 @@ def _originals(
     columns = list(dict.fromkeys(node_type.steps[0] for node_type in schema))
     wanted = small_frame(linked.sparkSession, pa.table({LINK: pa.array(sorted(links), pa.int64())}))
     whole = linked.select(LINK, *(exact(linked, name).alias(name) for name in columns))
-    rows = whole.join(F.broadcast(wanted), LINK, "left_semi")
+    rows = whole.join(beside(wanted), LINK, "left_semi")
     records: dict[int, list[dict[str, Any]]] = {}
     for row in rows.collect():
         records.setdefault(row[LINK], []).append({name: row[at + 1] for at, name in enumerate(columns)})

@@ -31,7 +31,7 @@ from anon_spark.model.lattice import lattice_of
 from anon_spark.primitives.classes import Frequencies, count_tuples, counting
 from anon_spark.primitives.classes.arrays import ladder_of
 from anon_spark.primitives.classes.counting import marginals
-from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.classes.frequencies import code_columns, in_files
 from anon_spark.primitives.generalize import climbed
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report.formats import plain
@@ -86,7 +86,7 @@ def searches(spark: SparkSession, data: Path | None, rows: int = 30_000) -> dict
             "exact, guided": search(partial(exact_front, guided=True)),
             "poka": search(lambda scores: nondominated(Poka(scores, lattice.average_height).visit())),
         }
-        naive = naive_seconds(counted, budget)
+        naive = naive_seconds(in_files(counted, workspace), budget)
     truth = found["exhaustive"]["points"]
     for result in found.values():
         result["hits"] = f"{len(result.pop('points') & truth)}/{len(truth)}"
@@ -112,7 +112,7 @@ def naive_seconds(counted: Frequencies, budget: int) -> float:
 
     def one(node: tuple[int, ...]) -> None:
         classes = (
-            climbed(counted.frame, codes, ladder, lattice.bottom, node).groupBy(*codes).agg(F.sum(ROWS).alias("n"))
+            climbed(counted.files.frame, codes, ladder, lattice.bottom, node).groupBy(*codes).agg(F.sum(ROWS).alias("n"))
         )
         classes.groupBy("n").agg(F.sum("n")).orderBy("n").limit(budget + 1).toArrow()
 

@@ -28,6 +28,7 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.primitives.classes import count_tuples, counting
 from anon_spark.primitives.classes.arrays import ladder_of, load_table
+from anon_spark.primitives.classes.frequencies import in_files
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.samples.adult import adult, mst_hierarchies
 from anon_spark.samples.census import census, census_hierarchies
@@ -101,7 +102,8 @@ def collected(name: str, df: DataFrame, hierarchies: Mapping[str, Hierarchy]) ->
     """The distinct tuples on the driver."""
     with Workspace(df.sparkSession) as workspace:
         counted = count_tuples(df, hierarchies, workspace)
-        found = load_table(counted.frame, None, ladder_of(counted.hierarchies), (0,) * len(hierarchies), 0)
+        stored = in_files(counted, workspace).files.frame
+        found = load_table(stored, None, ladder_of(counted.hierarchies), (0,) * len(hierarchies), 0)
     order = lexicographic(found.codes, counted.hierarchies)
     codes = np.ascontiguousarray(found.codes[:, order])
     return Tuples(name, codes, found.rows[order], counted.hierarchies)

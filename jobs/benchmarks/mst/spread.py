@@ -10,6 +10,7 @@ from anon_spark.errors import AnonSparkError
 from anon_spark.families.mst.assignment import Assignment, assign
 from anon_spark.families.mst.partition import Settings
 from anon_spark.primitives.classes import count_tuples
+from anon_spark.primitives.classes.frequencies import in_files
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.samples.census import census, census_hierarchies
 from jobs.benchmarks.census_runs import timed
@@ -46,7 +47,7 @@ class Spread:
 def spread_step(spark: SparkSession, rows: int) -> Spread:
     """Partition the census in one task, then with limits that force blocks and rounds over many."""
     with Workspace(spark) as workspace:
-        counted = count_tuples(census(spark, rows), census_hierarchies(), workspace)
+        counted = in_files(count_tuples(census(spark, rows), census_hierarchies(), workspace), workspace)
         assign(counted, Settings(K, merge="rounds"), workspace, None)  # compiles
         _, one = timed(lambda: assign(counted, Settings(K, merge="rounds"), workspace, None))
         small = int(one.statistics["small"])

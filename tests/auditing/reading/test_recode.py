@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, with_code, with_label, with_recoded
+from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, Climb, with_codes, with_labels
 from anon_spark.model.hierarchy import Hierarchy
 from tests.auditing.town import frame
 
@@ -60,8 +60,10 @@ def test_every_value_finds_the_leaf_its_definition_says(spark: SparkSession, lev
     recoded = recoded.withColumns({f"status {name}": F.lit(KEPT) for name in names})
     at = {name: hierarchy.height if level == "top" else 1 for name, (hierarchy, _, _) in COLUMNS.items()}
     recoded = recoded.coalesce(1).withColumn("at", F.monotonically_increasing_id())
-    for name, (hierarchy, _, _) in COLUMNS.items():
-        recoded = with_recoded(recoded, name, f"label {name}", f"status {name}", hierarchy, at[name])
+    climbs = [
+        Climb(name, f"label {name}", hierarchy, at[name], f"status {name}") for name, (hierarchy, _, _) in COLUMNS.items()
+    ]
+    recoded = with_labels(recoded, climbs)
     found = recoded.orderBy("at").collect()
     assert len(found) == len(rows)
     for name, (hierarchy, _, values) in COLUMNS.items():
@@ -72,6 +74,6 @@ def test_every_value_finds_the_leaf_its_definition_says(spark: SparkSession, lev
 def test_a_code_and_its_label_say_the_same(spark: SparkSession) -> None:
     hierarchy, kind, values = COLUMNS["spelled"]
     source = frame(spark, [(value,) for value in values], ["raw"], [kind]).withColumn("status", F.lit(KEPT))
-    coded = with_code(source, "raw", "code", "status", hierarchy, 1)
-    found = [(row["label"], row["status"]) for row in with_label(coded, "code", "label", hierarchy, 1).collect()]
+    coded = with_codes(source, [Climb("raw", "code", hierarchy, 1, "status")]).collect()
+    found = [(None if row["code"] in (None, -1) else hierarchy.labels[1][row["code"]], row["status"]) for row in coded]
     assert sorted(found, key=str) == sorted((expected(hierarchy, value, 1) for value in values), key=str)

@@ -18,7 +18,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, with_code
+from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, Climb
+from anon_spark.auditing.reading.recode import with_codes as with_leaf_codes
 from anon_spark.errors import HierarchyError
 from anon_spark.model.hierarchy import BinGrid, Hierarchy, Rule
 from anon_spark.primitives.encoding import dictionaries, fractions, with_codes, with_keys
@@ -204,9 +205,8 @@ def both(frame: DataFrame, hierarchies: Mapping[str, Hierarchy | Rule]) -> tuple
     found = [entry for table in tables for entry in dictionaries(keyed, table, "value", fractions(wide, table))]
     codes = [f"family {at}" for at in range(len(found))]
     coded = with_codes(keyed, found, [0] * len(found), codes).select("at", *codes)
-    read = wide
-    for place, entry in enumerate(found):
-        read = with_code(read.withColumn(f"s{place}", F.lit(KEPT)), entry.name, f"audit {place}", f"s{place}", entry.hierarchy, 0)
+    climbs = [Climb(entry.name, f"audit {place}", entry.hierarchy, 0, f"s{place}") for place, entry in enumerate(found)]
+    read = with_leaf_codes(wide.withColumns({climb.status: F.lit(KEPT) for climb in climbs}), climbs)
     ours, theirs = (sorted(result.collect(), key=itemgetter("at")) for result in (coded, read))
     family: Leaves = {
         entry.name: [_named(row[codes[place]], entry.hierarchy.has_null and entry.hierarchy.leaf_count - 1) for row in ours]

@@ -195,7 +195,8 @@ def test_a_run_publishes_what_the_audit_verified(town: Town, event_log: EventLog
 
     assert report.status == "published"
     assert [check.name for check in report.checks] == [
-        "columns", "5-anonymity", "distinct 2-diversity", "truthfulness", "persons", "row accounting", "row order",
+        "columns", "5-anonymity", "distinct 2-diversity", "truthfulness", "persons", "row accounting", "input",
+        "row order",
     ]  # fmt: skip
     assert all(check.passed for check in report.checks)
     release = town.release

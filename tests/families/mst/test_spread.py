@@ -21,7 +21,7 @@ from anon_spark.families.mst.frames import SHARE, VALUES, in_every_share, leaf_c
 from anon_spark.families.mst.partition import Settings, partition
 from anon_spark.io.causes import known_cause
 from anon_spark.primitives.classes import Frequencies
-from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.classes.frequencies import Stored, code_columns
 from anon_spark.primitives.encoding import Dictionary
 from anon_spark.primitives.rounds import Workspace
 from tests.families.mst.tables import FLAT, Arrays, Case, arrays_of, case_of, crowd
@@ -38,7 +38,7 @@ def counted(spark: SparkSession, case: Case, arrays: Arrays, partitions: int) ->
     nothing = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
     dictionaries = tuple(Dictionary(str(at), of, "string", [], *nothing, 0) for at, of in enumerate(case.hierarchies))
     size, rows = arrays.rows.size, int(arrays.rows.sum())
-    frequencies = Frequencies(dictionaries, frame, None, size, rows, None, 0, 0, 0)
+    frequencies = Frequencies(dictionaries, size, rows, None, 0, 0, 0, stored=Stored(frame))
     if arrays.values is None:
         return frequencies, None
     lists = {
@@ -66,7 +66,7 @@ CASES: dict[str, tuple[Case, dict[str, Any]]] = {
 
 def assigned(frequencies: Frequencies, values: DataFrame | None, settings: Settings) -> tuple[Counter[Any], dict[str, Any]]:
     """Leaves, levels and rows of every tuple, and the statistics."""
-    with Workspace(frequencies.frame.sparkSession) as workspace:
+    with Workspace(frequencies.files.frame.sparkSession) as workspace:
         found = assign(frequencies, settings, workspace, values)
         count = len(frequencies.hierarchies)
         table = found.frame.select(*leaf_columns(count), *level_columns(count), ROWS).toArrow()

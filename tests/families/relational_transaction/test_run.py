@@ -46,7 +46,8 @@ RT: dict[str, Any] = {
     "relational_transaction": {"delta": 0.6},
 }
 CHECKS = [
-    "columns", "(4,2^2)-diversity", "truthfulness", "persons", "row accounting", "row order", "loss within delta",
+    "columns", "(4,2^2)-diversity", "truthfulness", "persons", "row accounting", "input", "row order",
+    "loss within delta",
 ]  # fmt: skip
 
 
@@ -224,7 +225,7 @@ def test_checks_refuse_their_faults(town: Town, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(RelationalTransactionRecoding, "measured", lambda self: replace(honest(self), ncp=0.61))
     with pytest.raises(GuaranteeViolated) as caught:
         place.run(**RT | {"output__table": "./other"})
-    assert caught.value.facts["checks"] == [name for name in CHECKS if name != "persons"]
+    assert caught.value.facts["checks"] == [name for name in CHECKS if name not in ("persons", "input")]
     assert not any(value in str(caught.value) for value in ("Inhabitant", "-wares"))
     assert not (place.folder / "other").exists() and place.runs[-1].status == "failed"
 

@@ -38,7 +38,7 @@ SETS: dict[str, Any] = {
 }
 CHECKS = [
     "columns", "graph", "labels", "draw", "fields", "records", "compatibility", "compatible rows", "persons", "row accounting",
-    "row order", "link attack",
+    "input", "row order", "link attack",
 ]  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_every_other_check_refuses_its_fault(town: Town, tmp_path: Path, monkeyp
     with pytest.raises(GuaranteeViolated) as caught:
         place.run(**SETS | {"output__table": "./other", "columns__person": "household"})
 
-    assert caught.value.facts["checks"] == [name for name in CHECKS if name != "draw"]
+    assert caught.value.facts["checks"] == [name for name in CHECKS if name not in ("draw", "input")]
     said = str(caught.value)
     for words in (
         "columns: FAILED. 1 columns are identifiers: name.",

@@ -29,11 +29,13 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
     count, width = lo.shape
     clusters = int(cluster.max()) + 1
     low, high = np.full((clusters, width), np.inf), np.full((clusters, width), -np.inf)
+    # how many members have the least and the greatest value: without one of several the range stays
+    at_low, at_high = np.zeros((clusters, width), dtype=np.int64), np.zeros((clusters, width), dtype=np.int64)
     records, members = np.zeros(clusters, dtype=np.int64), np.zeros(clusters, dtype=np.int64)
     head, after, before = np.full(clusters, -1), np.full(count, -1), np.full(count, -1)  # lists of members
     for one in range(count):
         of = cluster[one]
-        low[of], high[of] = np.minimum(low[of], lo[one]), np.maximum(high[of], hi[one])
+        _widen(low[of], high[of], at_low[of], at_high[of], lo[one], hi[one])
         records[of] += sizes[one]
         members[of] += 1
         after[one], head[of] = head[of], one
@@ -41,6 +43,8 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
             before[after[one]] = one
     scale = min(SCALE, 2.0**61 / max(1, records.sum()))  # records times price is a whole number of 64 bits
     price = _rounded(own_penalties(relation, low, high), scale)
+    rest_low, rest_high = np.empty((1, width)), np.empty((1, width))
+    rest_at_low, rest_at_high = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
     moves = 0
     for _ in range(PASSES):
         started = moves
@@ -49,15 +53,20 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
             if members[of] == 1:
                 continue
             # 1. what its cluster gains without it
-            rest_low, rest_high, left = low[of].copy(), high[of].copy(), price[of]
-            if np.any(lo[one] == low[of]) or np.any(hi[one] == high[of]):
+            left, alone = price[of], False
+            for at in range(width):
+                rest_at_low[at] = at_low[of, at] - (lo[one, at] == low[of, at])
+                rest_at_high[at] = at_high[of, at] - (hi[one, at] == high[of, at])
+                alone = alone or rest_at_low[at] == 0 or rest_at_high[at] == 0
+            rest_low[0], rest_high[0] = low[of], high[of]
+            if alone:
                 rest_low[:], rest_high[:] = np.inf, -np.inf
                 member = head[of]
                 while member >= 0:
                     if member != one:
-                        rest_low, rest_high = np.minimum(rest_low, lo[member]), np.maximum(rest_high, hi[member])
+                        _widen(rest_low[0], rest_high[0], rest_at_low, rest_at_high, lo[member], hi[member])
                     member = after[member]
-                left = _rounded(own_penalties(relation, rest_low.reshape(1, width), rest_high.reshape(1, width)), scale)[0]
+                left = _rounded(own_penalties(relation, rest_low, rest_high), scale)[0]
                 work -= members[of] * width
             gained = records[of] * price[of] - (records[of] - size) * left
             # 2. the cluster that pays least for it
@@ -79,8 +88,9 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
                 after[one], before[one] = head[into], -1
                 before[head[into]] = one
                 head[into], cluster[one] = one, into
-                low[of], high[of], price[of] = rest_low, rest_high, left
-                low[into], high[into] = np.minimum(low[into], lo[one]), np.maximum(high[into], hi[one])
+                low[of], high[of], price[of] = rest_low[0], rest_high[0], left
+                at_low[of], at_high[of] = rest_at_low, rest_at_high
+                _widen(low[into], high[into], at_low[into], at_high[into], lo[one], hi[one])
                 price[into] = joined[into]
                 records[of] -= size
                 records[into] += size
@@ -92,6 +102,18 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
         if moves == started:
             break
     return moves
+
+
+@compiled
+def _widen(low: Floats, high: Floats, at_low: Ints, at_high: Ints, lo: Floats, hi: Floats) -> None:
+    """Widen a range by another, and count whose ends are at its ends; all of it is changed in place."""
+    for at in range(lo.size):
+        if lo[at] < low[at]:
+            low[at], at_low[at] = lo[at], 0
+        if hi[at] > high[at]:
+            high[at], at_high[at] = hi[at], 0
+        at_low[at] += lo[at] == low[at]
+        at_high[at] += hi[at] == high[at]
 
 
 @compiled
