@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     from anon_spark.families.registry import load_job
+    from anon_spark.io.nesting import reads_little
     from anon_spark.machine.progress import bar
     from anon_spark.runs.preparation import prepare
     from anon_spark.runs.run import run
@@ -110,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
 
     job = load_job(options.job, options.set)
     with bar(quiet=options.quiet) as progress:
-        report = run(prepare(job, make_session("anon-spark run")), progress, options.redraw)
+        report = run(prepare(job, make_session("anon-spark run", brief=reads_little(job.input))), progress, options.redraw)
     for check in report.checks:
         print(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}")
     for finding in report.findings:
@@ -126,24 +127,26 @@ def _run(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     from anon_spark.families.registry import load_job
+    from anon_spark.io.nesting import reads_little
     from anon_spark.runs.plan import plan
     from anon_spark.runs.preparation import prepare
     from anon_spark.spark_session import make_session
 
     job = load_job(options.job, options.set)
-    planned = plan(prepare(job, make_session("anon-spark plan")))
+    planned = plan(prepare(job, make_session("anon-spark plan", brief=reads_little(job.input))))
     print("\n".join(planned.lines()))
     return 3 if any(finding.level == "stop" for finding in planned.findings) else 0
 
 
 def _audit(options: argparse.Namespace) -> int:
     from anon_spark.families.registry import load_job
+    from anon_spark.io.nesting import reads_little
     from anon_spark.runs.audit import audit
     from anon_spark.runs.run import require_all
     from anon_spark.spark_session import make_session
 
     job = load_job(options.job, options.set)
-    verdicts = audit(job, make_session("anon-spark audit"))
+    verdicts = audit(job, make_session("anon-spark audit", brief=reads_little(job.input)))
     for verdict in verdicts:
         print(f"  {verdict}")
     require_all(verdicts)

@@ -39,6 +39,11 @@ def in_one_task(small: bool) -> Iterator[None]:
         _IN_ONE_TASK.reset(token)
 
 
+def runs_in_one_task() -> bool:
+    """Whether this is a run on a small table, see `in_one_task`."""
+    return _IN_ONE_TASK.get()
+
+
 def beside(frame: DataFrame) -> DataFrame:
     """A small frame as the right side of a join by equal columns: every task gets it whole.
 

@@ -34,13 +34,21 @@ LOCAL_DIRS = "SPARK_LOCAL_DIRS"  # wins over the setting
 CLUSTER = {"spark.log.level": "WARN"}  # at INFO Delta writes the least and greatest values of small tables into the driver's log
 WIDE = {"spark.sql.constraintPropagation.enabled": "false"}
 """From a condition on a hash of n renamed columns Spark infers 2^n: with 18 quasi-identifiers that ends a driver of 1g."""
+BRIEF = {
+    # only the fast compiler of the JVM, whose code cache is then small by default, and one collector of garbage: most of the
+    # processor time of a small run is compilation
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",  # makes a job of every shuffle, and plans again after each
+}
+"""Settings of a local session that is there for one small table: they cost less than they save only there."""
 QUIET = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'machine' / 'quiet.properties').as_uri()}"
 
 
-def make_session(app_name: str, options: Mapping[str, str] | None = None) -> SparkSession:
+def make_session(app_name: str, options: Mapping[str, str] | None = None, brief: bool = False) -> SparkSession:
     """The session to run a job in: the one that exists, else what spark-submit gives, else local Spark with Delta.
 
-    `options` are Spark settings; they win over our defaults, never over settings of spark-submit.
+    `options` are Spark settings; they win over our defaults, never over settings of spark-submit. brief: whether a new local
+    session will read one small table and end; it starts faster and is slower on large ones.
     Guarantee: a session that reads and writes Delta, or a ConfigurationError that says what is missing.
     Cost: about 5 s for a new local session, nothing for one that exists.
     """
@@ -51,7 +59,7 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None) -> Spa
     if "SPARK_REMOTE" in os.environ:  # Spark Connect: the server owns every setting
         return SparkSession.builder.appName(app_name).getOrCreate()
     submitted = given_settings()
-    settings = resolve(submitted, app_name, options or {})
+    settings = resolve(submitted, app_name, session_options(options or {}, brief))
     if is_local(settings):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers run on this machine: same interpreter
     else:
@@ -111,6 +119,11 @@ def silence_query_errors() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
+def session_options(options: Mapping[str, str], brief: bool) -> dict[str, str]:
+    """`options` with those of a brief session; under spark-submit without them, because its JVM runs already."""
+    return {**(BRIEF if brief and not under_spark_submit() else {}), **options}
+
+
 def resolve(submitted: Mapping[str, str], app_name: str, options: Mapping[str, str]) -> dict[str, str]:
     """All settings of a new session: those of spark-submit, then `options`, then our defaults. Pure."""
     settings = {MASTER: "local[*]", NAME: app_name, **options, **submitted}
@@ -134,6 +147,7 @@ def local_settings() -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # a look at the stack for every column: a tenth of a small run
         "spark.io.encryption.enabled": "true",  # shuffle files hold raw values
+        "spark.sql.codegen.cache.maxEntries": "1000",  # 100 by default: a second run would compile its plans again
         "spark.sql.shuffle.partitions": str(max(4, os.cpu_count() or 1)),
         "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default: seconds per commit on a small machine
     }

@@ -8,10 +8,11 @@ from pathlib import Path
 from zipimport import zipimporter
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.spark_session import resolve
+from anon_spark.spark_session import BRIEF, resolve, session_options
 from tests.event_log import EventLog
 
 
@@ -52,3 +53,15 @@ def test_no_conditions_are_inferred_in_our_sessions(spark: SparkSession) -> None
     assert spark.conf.get("spark.sql.constraintPropagation.enabled") == "false"
     for master in ("local[2]", "spark://127.0.0.1:7077"):
         assert resolve({"spark.master": master}, "wide", {})["spark.sql.constraintPropagation.enabled"] == "false"
+
+
+def test_a_brief_session_starts_fast_and_yields_to_other_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def settings(brief: bool, **options: str) -> dict[str, str]:
+        return resolve({}, "brief", session_options(options, brief))
+
+    assert settings(True)["spark.sql.adaptive.enabled"] == "false"
+    assert "TieredStopAtLevel=1" in settings(True)["spark.driver.extraJavaOptions"]
+    assert not set(BRIEF) & set(settings(False))
+    assert settings(True, **{"spark.sql.adaptive.enabled": "true"})["spark.sql.adaptive.enabled"] == "true"
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # spark-submit's JVM runs already
+    assert not set(BRIEF) & set(settings(True))

@@ -52,7 +52,7 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
                 f"{key}.table: no readable {spec.format} table at {spec.table}. Check the path, the format and the rights."
             ) from error
         place = spec.table if is_path(spec.table) else None
-        small = place is not None and not is_uri(place) and _is_small(Path(place))
+        small = place is not None and has_few_bytes(place)
         return Snapshot(gathered(frame, small), spec.table, None, None, place, small=small)
 
     newest = history(spark, spec.table, 1)
@@ -146,11 +146,17 @@ def _quoted(part: str) -> str:
     return "`" + part.strip("`").replace("`", "``") + "`"
 
 
-def _is_small(path: Path) -> bool:
-    """Whether a file, or all files below a folder, have few bytes; not for a pattern of names."""
+def has_few_bytes(table: str, few: int = SMALL_BYTES) -> bool:
+    """Whether a table is a file of this machine, or a folder of files, with few bytes together; known without Spark.
+
+    No for a pattern of names. Files that a Delta table no longer needs count as well.
+    """
+    path = Path(table)
+    if not is_path(table) or is_uri(table):
+        return False
     try:
         files = [path] if path.is_file() else [part for part in path.rglob("*") if part.is_file()]
-        return path.exists() and sum(part.stat().st_size for part in files) <= SMALL_BYTES
+        return path.exists() and sum(part.stat().st_size for part in files) <= few
     except OSError:
         return False
 

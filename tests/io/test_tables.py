@@ -16,11 +16,12 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.config import HierarchySpec, InputSpec
+from anon_spark.config import HierarchySpec, InputSpec, NestedInputSpec
 from anon_spark.errors import ConfigurationError, HierarchyError, LimitExceeded
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
+from anon_spark.io.nesting import reads_little
 from anon_spark.io.run_log import SCHEMA, Logged, RunRow, append_run, begin_run_log, check_run_log, logged_runs
-from anon_spark.io.tables import read_snapshot, sql_name
+from anon_spark.io.tables import has_few_bytes, read_snapshot, sql_name
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives import rounds, stores
 from anon_spark.primitives.rounds import PROBES, Workspace, collect_small, usable
@@ -326,3 +327,19 @@ def test_what_reaches_the_driver_is_bounded(spark: SparkSession) -> None:
     assert collect_small(numbers(spark, 3), 3, "Numbers").num_rows == 3
     with pytest.raises(LimitExceeded, match="Numbers: more than 3, too many for the driver"):
         collect_small(numbers(spark, 4), 3, "Numbers")
+
+
+def test_what_is_little_is_known_without_spark(tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    (folder / "part=1").mkdir(parents=True)
+    (folder / "part=1" / "one.parquet").write_bytes(bytes(600))
+    (folder / "two.parquet").write_bytes(bytes(500))
+    assert has_few_bytes(str(folder), 1100) and not has_few_bytes(str(folder), 1099)
+    assert has_few_bytes(str(folder / "two.parquet"), 500)
+    assert not any(map(has_few_bytes, (str(tmp_path / "nothing"), str(tmp_path / "*.csv"), "db.people", "s3://bucket/people")))
+    nested = {"table": str(folder), "on": {"a": "b"}}
+    little, elsewhere = (
+        NestedInputSpec.model_validate({"table": str(folder), "nest": {"visits": visits}})
+        for visits in (nested, nested | {"table": "db.visits"})
+    )
+    assert reads_little(little) and not reads_little(elsewhere)
