@@ -53,6 +53,11 @@ def beside(frame: DataFrame) -> DataFrame:
     return frame.coalesce(1).hint("shuffle_hash") if _IN_ONE_TASK.get() else F.broadcast(frame)
 
 
+def not_broadcast(frame: DataFrame) -> DataFrame:
+    """A frame to be joined by equal columns: in a run on a small table as in `beside`, else as Spark chooses."""
+    return frame.coalesce(1).hint("shuffle_hash") if _IN_ONE_TASK.get() else frame
+
+
 def crossed(frame: DataFrame, few: DataFrame) -> DataFrame:
     """Every row of a frame with every row of a small one; the small one as in `beside`."""
     if not _IN_ONE_TASK.get():

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from anon_spark.auditing.guarantees.itemset_walk import Entries, walk
-from anon_spark.auditing.guarantees.k_anonymity import verify_k_anonymity
+from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
 from anon_spark.auditing.reading.item_sets import (
     Ints,
     item_set,
@@ -34,6 +34,7 @@ from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import ROWS
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.guarantee import KAnonymity, LDiversity
+from anon_spark.pending import Pending, together
 
 _ITEMS, _SENSITIVE, _ITEM, _NUMBER, _SET, _AT, _MOST = (
     private(name) for name in ("items", "sensitive", "item", "number", "itemset", "at", "most")
@@ -58,7 +59,12 @@ def verify_kkm(release: DataFrame, relational: Sequence[str], items: str, k: int
     one), then by class; a task holds the distinct rows of one class, about (4 + m) · 8 bytes for each of their generalized
     items, and takes time by their itemsets of at most m items. One row reaches the driver, and sizes of classes.
     """
-    return _verified(release, _Promise(tuple(relational), items, None, k, None, m))
+    return kkm_check(release, relational, items, k, m).get()
+
+
+def kkm_check(release: DataFrame, relational: Sequence[str], items: str, k: int, m: int) -> Pending[Verdict]:
+    """As `verify_kkm`, its counts not collected yet."""
+    return _check(release, _Promise(tuple(relational), items, None, k, None, m))
 
 
 def verify_klm(
@@ -73,7 +79,14 @@ def verify_klm(
     the rows of a class with an itemset. The frame of violations has also `most`, the rows with that sensitive item.
     Cost: as `verify_kkm`; rows are also grouped by their sensitive items, and a task holds these, too.
     """
-    return _verified(release, _Promise(tuple(relational), items, sensitive, k, l, m))
+    return klm_check(release, relational, items, sensitive, k, l, m).get()
+
+
+def klm_check(
+    release: DataFrame, relational: Sequence[str], items: str, sensitive: str, k: int, l: int, m: int  # noqa: E741
+) -> Pending[Verdict]:
+    """As `verify_klm`, its counts not collected yet."""
+    return _check(release, _Promise(tuple(relational), items, sensitive, k, l, m))
 
 
 @dataclass(frozen=True)
@@ -108,21 +121,42 @@ class _Promise:
         require_item_groups(release, self.items)
 
 
-def _verified(release: DataFrame, promise: _Promise) -> Verdict:
+def _check(release: DataFrame, promise: _Promise) -> Pending[Verdict]:
+    """The verdict, by one plan if every row is well formed; else their itemsets are counted once more, with those repaired."""
     promise.check(release)
-    k, l, m = promise.k, promise.l, promise.m  # noqa: E741
     faults = _malformed(release, promise)
-    rows = release.where(~_sound(release, promise)).agg(
+    sound = _sound(release, promise)
+    rows = release.where(~sound).agg(
         F.count(F.lit(1)).alias("malformed"), *(total(fault, F.lit(1)).alias(name) for name, fault in faults.items())
     )
-    malformed = rows.collect()[0].asDict()
-    reading = _Reading(promise, kindly=malformed["malformed"] > 0, seed=0)
-    while True:
-        sums = reading.walked(release).collect()[0]
-        if sums["names"] == sums["numbers"]:
-            break
-        reading = replace(reading, seed=reading.seed + 1)  # two generalized items had the same number
-    classes = verify_k_anonymity(release, promise.relational, k).facts
+    reading = _Reading(promise, kindly=False, seed=0)
+
+    def judged(found: tuple[dict[str, Any], dict[str, Any], Verdict]) -> Verdict:
+        malformed, sums, classes = found
+        read = reading
+        if malformed["malformed"]:
+            read = replace(reading, kindly=True)
+            sums = read.walked(release).get()
+        while sums["names"] != sums["numbers"]:
+            read = replace(read, seed=read.seed + 1)  # two generalized items had the same number
+            sums = read.walked(release).get()
+        return _verdict(promise, malformed, sums, classes.facts, faults, read.violating(release))
+
+    of_rows = Pending.of(rows, lambda found: found[0].asDict())
+    sizes = k_anonymity_check(release, promise.relational, promise.k)
+    return together(of_rows, reading.walked(release.where(sound)), sizes).then(judged)
+
+
+def _verdict(
+    promise: _Promise,
+    malformed: Mapping[str, int],
+    sums: Mapping[str, Any],
+    classes: Mapping[str, Any],
+    faults: Iterable[str],
+    violating: DataFrame,
+) -> Verdict:
+    """The verdict on rows and itemsets whose faults were counted. classes: the facts of their sizes."""
+    k, l, m = promise.k, promise.l, promise.m  # noqa: E741
     facts = {
         "k": k, "m": m, **({} if l is None else {"l": l}),
         **{name: classes[name] for name in ("unit", "rows", "classes", "smallest", "average", "histogram")},
@@ -139,7 +173,7 @@ def _verified(release: DataFrame, promise: _Promise) -> Verdict:
         checked=sums["tested"] + classes["rows"],
         detail=_detail(facts, faults),
         facts=facts,
-        frame=reading.violating(release),
+        frame=violating,
     )
 
 
@@ -259,8 +293,8 @@ class _Reading:
         distinct = release.select(F.explode(self.generalized(release)).alias(_ITEM)).distinct()
         return distinct.withColumn(_NUMBER, numbered_item(F.col(_ITEM), self.seed))
 
-    def walked(self, release: DataFrame) -> DataFrame:
-        """One row: sums over all classes, and whether the numbers are one to one."""
+    def walked(self, release: DataFrame) -> Pending[dict[str, Any]]:
+        """Sums over all classes, and how many names and numbers the items have: whether the numbers are one to one."""
         k, l, m = self.promise.k, self.promise.l, self.promise.m  # noqa: E741
 
         def work(table: pa.Table) -> pa.Table:
@@ -275,7 +309,8 @@ class _Reading:
             F.coalesce(F.max("share"), F.lit(0.0)).alias("share"),
         )
         numbers = F.countDistinct(_NUMBER).alias("numbers")
-        return sums.crossJoin(self.names(release).agg(F.count(F.lit(1)).alias("names"), numbers))
+        names = self.names(release).agg(F.count(F.lit(1)).alias("names"), numbers)
+        return Pending((sums, names), lambda found: found[0][0].asDict() | found[1][0].asDict())
 
     def violating(self, release: DataFrame) -> DataFrame:
         """One row per violating pair: relational values, `itemset`, `rows` and, with sensitive items, `most`."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.classes import mark
@@ -29,6 +29,7 @@ from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, MAX_ERRORS, ROWS, UNCERTAIN
 from anon_spark.errors import ConfigurationError
+from anon_spark.pending import Pending, together
 
 SAMPLE = 500
 COMPLETE = 5_000  # up to so many rows all are compared with all
@@ -61,6 +62,24 @@ def verify_nr_compat(
     rows that were compared. Cost: two jobs; each scans and groups both tables; the second compares the sample with every
     distinct set and row, as bitmaps over the items of the sample, in Arrow. One row of each reaches the driver.
     """
+    return nr_compat_check(source, release, items, k, sensitive, nulls, sample).get()
+
+
+def nr_compat_check(
+    source: DataFrame,
+    release: DataFrame,
+    items: str,
+    k: int,
+    sensitive: str | None = None,
+    nulls: Literal["value", "suppress"] = "value",
+    sample: int = SAMPLE,
+    rows: int | None = None,
+) -> Pending[tuple[Verdict, RowAccount]]:
+    """As `verify_nr_compat`, its counts not collected yet.
+
+    rows: how many the larger table has, as far as is known: on that hangs what is compared. If there are others, the counts
+    are collected once more.
+    """
     if nulls not in ("value", "suppress"):
         raise ConfigurationError("nulls must be 'value' or 'suppress'.")
     kept = [sensitive] if sensitive is not None else []
@@ -71,27 +90,34 @@ def verify_nr_compat(
 
     listed = F.isnotnull(quoted(items))
     in_scope = source.where(listed)
-    totals = (
-        source.select(quoted(items), mark(source, kept).alias(_HASH))
-        .agg(
-            F.count(F.lit(1)).alias("source"),
-            F.count_if(~listed).alias("unlisted"),
-            total(listed, F.col(_HASH)).alias("source_mark"),
-            F.count_if(F.exists(quoted(items), F.isnull)).alias("holes"),
-        )
-        .crossJoin(
-            release.select(mark(release, kept).alias(_HASH)).agg(
-                F.count(F.lit(1)).alias("published"), total(F.lit(True), F.col(_HASH)).alias("mark")
-            )
-        )
-        .collect()[0]
+    of_source = source.select(quoted(items), mark(source, kept).alias(_HASH)).agg(
+        F.count(F.lit(1)).alias("source"),
+        F.count_if(~listed).alias("unlisted"),
+        total(listed, F.col(_HASH)).alias("source_mark"),
+        F.count_if(F.exists(quoted(items), F.isnull)).alias("holes"),
     )
-    dropped = totals["unlisted"] if nulls == "suppress" else 0
-    account = RowAccount(totals["source"], totals["published"], 0, dropped, 0, 0)
+    of_release = release.select(mark(release, kept).alias(_HASH)).agg(
+        F.count(F.lit(1)).alias("published"), total(F.lit(True), F.col(_HASH)).alias("mark")
+    )
+    totals = Pending((of_source, of_release), lambda found: found[0][0].asDict() | found[1][0].asDict())
 
-    largest = max(totals["source"], totals["published"])
-    most = largest if largest <= COMPLETE else sample
-    met = _matches(in_scope, release, items, most, 1 + largest // SETS_AT_ONCE)
+    def matched(largest: int) -> Pending[Row]:
+        most = largest if largest <= COMPLETE else sample
+        met = _matches(in_scope, release, items, most, 1 + largest // SETS_AT_ONCE)
+        return Pending.of(_fitting_totals(met, k), lambda found: found[0])
+
+    def judged(found: tuple[dict[str, int], Row | None]) -> tuple[Verdict, RowAccount]:
+        counted, fitting_rows = found
+        largest = max(counted["source"], counted["published"])
+        if fitting_rows is None or largest != rows:
+            fitting_rows = matched(largest).get()
+        return _verdict(counted, fitting_rows, k, nulls, sample, complete=largest <= max(COMPLETE, sample))
+
+    return together(totals, Pending.known(None) if rows is None else matched(rows)).then(judged)
+
+
+def _fitting_totals(met: DataFrame, k: int) -> DataFrame:
+    """One row: records and rows that were compared, those that fit fewer than k, and the least that one fits."""
     by_side = [
         column
         for side, name in ((_SOURCE, "records"), (_RELEASE, "rows"))
@@ -102,8 +128,15 @@ def verify_nr_compat(
         )
     ]
     each = met.groupBy(_SIDE, _HASH).agg(F.max(ROWS).alias(ROWS), F.sum(_FITTING).alias(_FITTING))
-    counts = each.agg(*by_side).collect()[0]
+    return each.agg(*by_side)
 
+
+def _verdict(
+    totals: Mapping[str, int], counts: Row, k: int, nulls: str, sample: int, complete: bool
+) -> tuple[Verdict, RowAccount]:
+    """The verdict on two tables and on what was compared of them. complete: whether that was everything."""
+    dropped = totals["unlisted"] if nulls == "suppress" else 0
+    account = RowAccount(totals["source"], totals["published"], 0, dropped, 0, 0)
     faults = {
         "records_below": counts["records_below"],
         "rows_below": counts["rows_below"],
@@ -120,7 +153,6 @@ def verify_nr_compat(
         "altered": "the sensitive column does not hold the source's values.",
         "empty": "the release is empty, there is nothing to publish.",
     }
-    complete = most >= largest
     parts = [text for name, text in texts.items() if faults[name]]
     if not parts:
         parts = [f"each of {counts['records']} records may be {k} rows or more, each of {counts['rows']} rows {k} records."]

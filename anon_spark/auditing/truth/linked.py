@@ -14,6 +14,7 @@ from anon_spark.auditing.reading.item_sets import item_set
 from anon_spark.auditing.reading.values import hashed, quoted
 from anon_spark.auditing.truth.full_domain import said_of_types
 from anon_spark.auditing.verdict import Kind, Verdict
+from anon_spark.pending import Pending, together
 
 NECESSARY = "Necessary conditions only: which record became which row is not known without the run's private link."
 
@@ -21,23 +22,32 @@ NECESSARY = "Necessary conditions only: which record became which row is not kno
 def verify_linked(source: DataFrame, linked: DataFrame, items: str, kept: Sequence[str]) -> Verdict:
     """Whether `linked` holds the records of the source that have a list of items, and no others.
 
-    Guarantee: passed iff their number and the sum of 64-bit hashes of item sets and kept values are the same. Cost: two jobs.
+    Guarantee: passed iff their number and the sum of 64-bit hashes of item sets and kept values are the same. Cost: one job.
     """
+    return linked_check(source, linked, items, kept).get()
+
+
+def linked_check(source: DataFrame, linked: DataFrame, items: str, kept: Sequence[str]) -> Pending[Verdict]:
+    """As `verify_linked`, its counts not collected yet."""
     listed = source.where(F.col(quoted(items)).isNotNull())
-    (records, mark), (linked_records, linked_mark) = (_content(frame, items, kept) for frame in (listed, linked))
-    same = records == linked_records and mark == linked_mark
-    violations = 0 if same else max(1, abs(records - linked_records))
-    passed = f"the graph is about the {records} records of the source."
-    detail = passed if same else _other_records("graph", linked_records, records)
-    return Verdict("records", same, violations, records, detail, kind=Kind.TRUTH)
+
+    def judged(found: tuple[tuple[int, int], tuple[int, int]]) -> Verdict:
+        (records, mark), (linked_records, linked_mark) = found
+        same = records == linked_records and mark == linked_mark
+        violations = 0 if same else max(1, abs(records - linked_records))
+        passed = f"the graph is about the {records} records of the source."
+        detail = passed if same else _other_records("graph", linked_records, records)
+        return Verdict("records", same, violations, records, detail, kind=Kind.TRUTH)
+
+    return together(_content(listed, items, kept), _content(linked, items, kept)).then(judged)
 
 
-def _content(frame: DataFrame, items: str, kept: Sequence[str]) -> tuple[int, int]:
-    """Rows, and the sum of the hashes of their item sets and kept values. Cost: one job."""
+def _content(frame: DataFrame, items: str, kept: Sequence[str]) -> Pending[tuple[int, int]]:
+    """Rows, and the sum of the hashes of their item sets and kept values."""
     sets = frame.select(item_set(items).alias(items), *(F.col(quoted(name)) for name in kept))
     mark = hashed(sets, [items, *kept]).cast("decimal(20,0)")
-    totals = sets.agg(F.count(F.lit(1)), F.coalesce(F.sum(mark), F.lit(0))).collect()[0]
-    return int(totals[0]), int(totals[1])
+    totals = sets.agg(F.count(F.lit(1)).alias("rows"), F.coalesce(F.sum(mark), F.lit(0)).alias("mark"))
+    return Pending.of(totals, lambda found: (int(found[0]["rows"]), int(found[0]["mark"])))
 
 
 def verdict_of_records(

@@ -31,6 +31,7 @@ from anon_spark.auditing.truth.common_items import loose_rows
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, SLOT, UNCERTAIN
 from anon_spark.errors import ConfigurationError
+from anon_spark.pending import Pending
 
 _EDGES, _PLACES, _ITEMS, _CERTAIN = (private(name) for name in ("edges", "places", "items", "certain"))
 _EDGE_FAULTS = ("outside", "too_many", "missing")
@@ -44,6 +45,11 @@ def verify_fields(release: DataFrame) -> Verdict:
     0 ≤ max_errors ≤ |uncertain|, with 0 only where nothing is uncertain. An item may stand in both lists (most
     records behind the row have it, but not all) or in one. violations and checked count rows. Cost: one job, one scan.
     """
+    return fields_check(release).get()
+
+
+def fields_check(release: DataFrame) -> Pending[Verdict]:
+    """As `verify_fields`, its counts not collected yet."""
     require_columns(release, [BASE, UNCERTAIN, MAX_ERRORS], "release")
     require_lists(release, [BASE, UNCERTAIN], "release")
     if release.schema[MAX_ERRORS].dataType.typeName() not in ("integer", "long", "short", "byte"):
@@ -62,7 +68,11 @@ def verify_fields(release: DataFrame) -> Verdict:
         "errors": f"have a number of {MAX_ERRORS} that their uncertain items do not allow",
     }
     known = {name: F.coalesce(fault, F.lit(False)) for name, fault in faults.items()}
-    counts = release.agg(F.count(F.lit(1)).alias("rows"), *fault_sums(known)).collect()[0]
+    counted = release.agg(F.count(F.lit(1)).alias("rows"), *fault_sums(known))
+    return Pending.of(counted, lambda found: _fields_verdict(found[0], texts))
+
+
+def _fields_verdict(counts: Row, texts: Mapping[str, str]) -> Verdict:
     rows = counts["rows"]
     parts = [f"{counts[name]} of {rows} rows {text}." for name, text in texts.items() if counts[name]]
     if not rows:
@@ -74,7 +84,7 @@ def verify_fields(release: DataFrame) -> Verdict:
         violations=counts[FAULTY],
         checked=rows,
         detail=" ".join(parts) or f"all {rows} rows are well formed.",
-        facts={name: counts[name] for name in ("rows", *faults)},
+        facts={name: counts[name] for name in ("rows", *texts)},
     )
 
 

@@ -17,7 +17,7 @@ from anon_spark.auditing.reading.item_sets import item_set, no_items, require_it
 from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, Climb, source_totals, with_codes, with_scope
 from anon_spark.auditing.reading.values import HI, LO, exact, hashed, private, quoted, require_columns
 from anon_spark.auditing.truth.full_domain import PUBLISHED, SOURCE, check_recoding, raw_column
-from anon_spark.engine import beside, small_frame
+from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
@@ -146,10 +146,10 @@ def read_records(frame: DataFrame, columns: Transactions, others: Sequence[str] 
     )
     values = [raw_column(at) for at in range(len(columns.relational))]
     unchanged = [kept_column(at) for at in range(len(columns.unchanged))]
-    known = beside(small_frame(frame.sparkSession, pa.table(table)))
+    known = small_frame(frame.sparkSession, pa.table(table))
     plain_items = [F.array_except(*pair) for pair in zip(lists, secrets, strict=True)]
     hidden_items = [F.array_intersect(*pair) for pair in zip(lists, secrets, strict=True)]
-    return plain.crossJoin(known).select(
+    return crossed(plain, known).select(
         *others,
         *values,
         *unchanged,

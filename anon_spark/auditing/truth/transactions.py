@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from operator import or_
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.item_sets import no_items
@@ -49,6 +49,7 @@ from anon_spark.columns import LINK
 from anon_spark.engine import beside, crossed, small_frame
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
+from anon_spark.pending import Pending
 
 _RECORD, _ROW, _SHARED, _SENSITIVE, _ITEM = (private(name) for name in ("record", "row", "shared", "sensitive", "item"))
 _FAULT_TEXTS = {
@@ -100,6 +101,28 @@ def verify_transactions(
     hierarchy; one row reaches the driver. Where items may be left out, source and release are scanned once more, and the names
     of those left out are sent to every task: they are among the items of the source, whose number the fit bounds.
     """
+    return transactions_check(
+        source, staged, relational, transactions, items, sensitive_items, sensitive, unchanged, linked, nulls, vocabulary, nodes,
+        leave_out,
+    ).get()  # fmt: skip
+
+
+def transactions_check(
+    source: DataFrame,
+    staged: DataFrame,
+    relational: Mapping[str, Hierarchy | FreeRange | None],
+    transactions: Sequence[str],
+    items: str,
+    sensitive_items: Mapping[str, Sequence[str]],
+    sensitive: str | None,
+    unchanged: Sequence[str],
+    linked: DataFrame,
+    nulls: Literal["value", "suppress"] = "value",
+    vocabulary: Sequence[str] = (),
+    nodes: Sequence[Sequence[str]] | None = None,
+    leave_out: LeaveOut = NOTHING_LEFT_OUT,
+) -> Pending[tuple[Verdict, RowAccount]]:
+    """As `verify_transactions`, its counts not collected yet."""
     columns = Transactions(relational, transactions, items, sensitive_items, sensitive, unchanged)
     other = columns.check(source, staged, nulls)
     require_columns(linked, [LINK, *columns.source], "linked records")
@@ -114,8 +137,6 @@ def verify_transactions(
     scoped = scoped_records(read_records(source, columns), columns, nulls)
     in_scope = scoped.where(F.col(STATUS) == KEPT)
     of_items = item_totals(in_scope, staged, columns, vocabulary, leave_out)
-    of_items = of_items.crossJoin(_strange_groups(staged, items, nodes))
-    totals = scoped.agg(*scoped_totals()).crossJoin(of_records).crossJoin(of_rows).crossJoin(of_items).collect()[0]
 
     faults = _faults(columns)
     joined = _joined(linked, staged, columns)
@@ -127,8 +148,21 @@ def verify_transactions(
         *fault_sums(faults), *_ends(columns)
     )
     by_class = by_class.withColumn("loose", reduce(lambda left, right: left + right, _loose(columns), F.lit(0)))
-    sums = by_class.agg(*map(sum_of, [FAULTY, *faults, "loose"])).collect()[0]
+    sums = by_class.agg(*map(sum_of, [FAULTY, *faults, "loose"]))
+    of_source = scoped.agg(*scoped_totals())
+    frames = (sums, of_source, of_records, of_rows, of_items, _strange_groups(staged, items, nodes))
 
+    def judged(found: Sequence[Sequence[Row]]) -> tuple[Verdict, RowAccount]:
+        sums, *totals = (rows[0].asDict() for rows in found)
+        return _verdict(sums, reduce(or_, totals), list(faults), leave_out, other)
+
+    return Pending(frames, judged)
+
+
+def _verdict(
+    sums: Mapping[str, int], totals: Mapping[str, Any], faults: Sequence[str], leave_out: LeaveOut, other: Sequence[str]
+) -> tuple[Verdict, RowAccount]:
+    """The verdict on records, rows and items whose faults were counted. other: unchanged columns of another type."""
     records = totals["records"]
     alike = totals["in_scope"] == records and totals["source_content"] == totals["content"]
     counts = {

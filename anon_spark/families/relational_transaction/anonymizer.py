@@ -10,9 +10,11 @@ from time import perf_counter
 from typing import Literal
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from anon_spark.columns import CLUSTER, LINK
 from anon_spark.config.options import default, require_options
+from anon_spark.engine import not_broadcast
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.relational_transaction.clusters import initial_clusters
 from anon_spark.families.relational_transaction.facts import Clustering, ClusterStatistics, Merging
@@ -32,7 +34,7 @@ from anon_spark.families.relational_transaction.job import (
     RelationalTransactionSpec,
 )
 from anon_spark.families.relational_transaction.publication import Published, published_records
-from anon_spark.families.relational_transaction.recoding import RelationalTransactionRecoding, identity_of
+from anon_spark.families.relational_transaction.recoding import RelationalTransactionRecoding, identity_to_be
 from anon_spark.families.relational_transaction.records import Attribute, Budget, Records, Roles, read_records
 from anon_spark.families.relational_transaction.settings import (
     DELTA,
@@ -48,6 +50,7 @@ from anon_spark.families.relational_transaction.settings import (
 from anon_spark.families.relational_transaction.summaries import TARGET, item_sets, summarized
 from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
 from anon_spark.model.progress import Progress
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, fitted
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
@@ -144,8 +147,10 @@ class RelationalTransactionAnonymizer:
         # 3. relational values and items of each cluster
         self._tell(4)
         names = Published.of(self.roles)
-        published = published_records(assigned, records, self._settings, catalogue, names, clustering.clusters)
+        most = records.rows // self.k  # clusters
+        published = published_records(assigned, records, self._settings, catalogue, names, most)
         rows = workspace.store(published, "rows")
+        identity, counted = together(identity_to_be(df, self.roles), clustering).get()
         self._tell(5)
         return RelationalTransactionRecoding(
             roles=self.roles,
@@ -154,9 +159,9 @@ class RelationalTransactionAnonymizer:
             rows=rows,
             workspace=workspace,
             key=key,
-            identity=identity_of(df, self.roles),
+            identity=identity,
             statistics=ClusterStatistics(
-                **vars(clustering),
+                **vars(counted),
                 seconds=round(perf_counter() - read_at, 3),
                 seconds_reading=round(read_at - started, 3),
             ),
@@ -165,18 +170,18 @@ class RelationalTransactionAnonymizer:
 
     def _assigned(
         self, records: Records, catalogue: Catalogue, key: str, workspace: Workspace
-    ) -> tuple[DataFrame, Clustering]:
-        """LINK and CLUSTER of every record, and the numbers of clusters before and after merging."""
+    ) -> tuple[DataFrame, Pending[Clustering]]:
+        """LINK and CLUSTER of every record, and the numbers of clusters before and after merging, not collected yet."""
         settings = self._settings
         if settings.method == "tfirst":
             blocks = gray_clusters(records, settings, workspace)
-            return blocks, Clustering(clusters=blocks.select(CLUSTER).distinct().count())
+            return blocks, _distinct(blocks, CLUSTER).then(lambda clusters: Clustering(clusters=clusters))
         self._tell(1)
         clustered = initial_clusters(records, settings, key, workspace)
         self._tell(2)
         summaries, numbers = grouped(summarized(clustered, records, workspace), records, settings, workspace)
         summaries, numbers = repaired_groups(summaries, numbers, records, settings, workspace)
-        initial = summaries.select(TARGET).distinct().count()
+        initial = _distinct(summaries, TARGET)
         merging = Merging()
         self._tell(3)
         if settings.method == "bound":
@@ -186,10 +191,14 @@ class RelationalTransactionAnonymizer:
             else:
                 assert sets is not None, "UL is a loss of items"
                 summaries, merging = tum_merged(summaries, numbers, sets, records, settings, catalogue, workspace)
-        clusters = summaries.select(TARGET).distinct().count()
-        ended = clustered.select(LINK, CLUSTER).join(summaries.select(CLUSTER, TARGET), CLUSTER)
+        clusters = _distinct(summaries, TARGET)
+        ended = clustered.select(LINK, CLUSTER).join(not_broadcast(summaries.select(CLUSTER, TARGET)), CLUSTER)
         assigned = ended.select(LINK, ended[TARGET].alias(CLUSTER))
-        return assigned, Clustering(**vars(merging), initial_clusters=initial, clusters=clusters)
+
+        def counted(both: tuple[int, int]) -> Clustering:
+            return Clustering(**vars(merging), initial_clusters=both[0], clusters=both[1])
+
+        return assigned, together(initial, clusters).then(counted)
 
     @property
     def roles(self) -> Roles:
@@ -263,3 +272,8 @@ class RelationalTransactionAnonymizer:
     def _tell(self, done: int) -> None:
         if self.progress is not None:
             self.progress(done, len(STEPS), STEPS[min(done, len(STEPS) - 1)])
+
+
+def _distinct(frame: DataFrame, column: str) -> Pending[int]:
+    """How many different values a column has, not collected yet."""
+    return Pending.of(frame.agg(F.countDistinct(column).alias("values")), lambda rows: int(rows[0]["values"]))

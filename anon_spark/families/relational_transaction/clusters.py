@@ -36,7 +36,7 @@ def initial_clusters(records: Records, settings: Settings, key: str, workspace: 
     blocked = workspace.store(
         in_groups(chunked, CHUNK, _block(records.attributes, settings), _with_long(narrow, BLOCK), chunks), "blocks"
     )
-    blocks = 1 if records.rows <= settings.block_records else None
+    blocks = 1 if records.rows <= settings.block_records else 2 * records.rows // settings.block_records  # about
     work, schema = _cluster(records.attributes, settings, key), _with_long(blocked.schema, CLUSTER)
     return workspace.store(in_groups(blocked, BLOCK, work, schema, blocks), "clusters")
 

@@ -67,9 +67,10 @@ def grouped(
 ) -> tuple[DataFrame, list[int]]:
     """The clusters with GROUP, and the numbers of the groups: one group if a single loop can hold them, else runs of
     neighbouring blocks with about GROUP_RECORDS records."""
-    clusters = summaries.select(TARGET).distinct().count()
     by_items = needs_items(settings)
-    if clusters <= (MOST_CLUSTERS if by_items else MOST_SUMMARIES) and (not by_items or records.rows <= MOST_RECORDS):
+    most = MOST_CLUSTERS if by_items else MOST_SUMMARIES
+    few = records.rows // settings.k <= most or summaries.select(TARGET).distinct().count() <= most
+    if few and (not by_items or records.rows <= MOST_RECORDS):
         return summaries.withColumn(GROUP, F.lit(0).cast("long")), [0]
     # a cluster that covers several blocks belongs to the first of them
     home = summaries.groupBy(TARGET).agg(F.min(BLOCK).alias(BLOCK), F.sum(ROWS).alias(ROWS))

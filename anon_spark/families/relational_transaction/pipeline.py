@@ -12,15 +12,15 @@ from pyspark.sql import functions as F
 
 from anon_spark.auditing import (
     Kind,
+    RowAccount,
     Verdict,
     completed,
     verify_bound,
-    verify_kkm,
-    verify_klm,
-    verify_transactions,
     verify_transactions_covered,
 )
+from anon_spark.auditing.guarantees.itemset_support import kkm_check, klm_check
 from anon_spark.auditing.truth.transaction_records import LeaveOut, out_of_scope
+from anon_spark.auditing.truth.transactions import transactions_check
 from anon_spark.columns import PREFIX, quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError
@@ -48,7 +48,7 @@ from anon_spark.model.guarantee import KKmAnonymity, KLmDiversity
 from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.model.ranges import FreeRange
-from anon_spark.pending import Pending
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.classes.frequencies import refuse_unseen
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_keys
 from anon_spark.primitives.rounds import Workspace
@@ -181,7 +181,7 @@ class RelationalTransactionPipeline(
 
     def examine(self, staged: Staged[RelationalTransactionRecoding]) -> Pending[Examined]:
         """The checks use the job's hierarchies, not those of the recoding."""
-        truth, account = verify_transactions(
+        checked = transactions_check(
             staged.source,
             staged.rows,
             linked=staged.recoding.evidence()["linked"],
@@ -190,8 +190,13 @@ class RelationalTransactionPipeline(
             nodes=self._item_nodes,
             leave_out=self._leave_out,
         )
-        promised, bound = self._promised(staged.release), self._bound_verdict(staged.recoding)
-        return Pending.known(Examined([promised], [truth], account, more=bound))
+        bound = self._bound_verdict(staged.recoding)
+
+        def examined(found: tuple[Verdict, tuple[Verdict, RowAccount]]) -> Examined:
+            promised, (truth, account) = found
+            return Examined([promised], [truth], account, more=bound)
+
+        return together(self._promised(staged.release), checked).then(examined)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks that do not need the private links between records and rows."""
@@ -200,7 +205,7 @@ class RelationalTransactionPipeline(
         covered, account = verify_transactions_covered(
             source, release, **described, vocabulary=vocabulary, leave_out=leave_out
         )
-        return Examined([self._promised(release)], [covered], account)
+        return Examined([self._promised(release).get()], [covered], account)
 
     @property
     def shown(self) -> Shown:
@@ -295,14 +300,14 @@ class RelationalTransactionPipeline(
             {risk.column: risk.share for risk in shared},
         )
 
-    def _promised(self, release: DataFrame) -> Verdict:
+    def _promised(self, release: DataFrame) -> Pending[Verdict]:
         """The verdict on the guarantee, from the published table alone."""
         privacy, columns = self.job.privacy, self.job.columns
         names = list(columns.quasi_identifiers)
         if privacy.l is None:
-            return verify_kkm(release, names, columns.items, privacy.k, privacy.m)
+            return kkm_check(release, names, columns.items, privacy.k, privacy.m)
         assert columns.sensitive_column is not None, "l has sensitive items"
-        return verify_klm(release, names, columns.items, columns.sensitive_column, privacy.k, privacy.l, privacy.m)
+        return klm_check(release, names, columns.items, columns.sensitive_column, privacy.k, privacy.l, privacy.m)
 
     def _bound_verdict(self, recoding: RelationalTransactionRecoding) -> list[Verdict]:
         delta = self.job.delta

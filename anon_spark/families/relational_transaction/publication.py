@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from anon_spark.columns import CLUSTER, LINK, PREFIX
+from anon_spark.engine import not_broadcast
 from anon_spark.families.relational_transaction.items import Catalogue, Generalized, baskets_in, generalized
 from anon_spark.families.relational_transaction.kernels import relation
 from anon_spark.families.relational_transaction.records import LOST, SECRETS, Attributes, Records, Roles
@@ -49,10 +50,10 @@ def published_records(
 ) -> DataFrame:
     """LINK, CLUSTER, NCP, UL and the published columns of every record.
 
-    assigned: LINK and CLUSTER; clusters: how many there are.
+    assigned: LINK and CLUSTER; clusters: how many there are at most.
     Cost: one join of the records, one shuffle by cluster; a task holds one cluster.
     """
-    joined = records.frame.join(assigned.select(LINK, CLUSTER), LINK)
+    joined = records.frame.join(not_broadcast(assigned.select(LINK, CLUSTER)), LINK)
     schema = _schema(joined, records.attributes, names)
     tasks = min(clusters, max(FEWEST_TASKS, records.rows // TASK_RECORDS))  # one task per cluster would cost more
     return in_groups(joined, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, tasks)

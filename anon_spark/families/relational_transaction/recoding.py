@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, NoReturn, Self
 
@@ -23,6 +24,7 @@ from anon_spark.families.relational_transaction.records import Records, Roles
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
+from anon_spark.pending import Pending
 from anon_spark.primitives.ordering import key_frame, shuffled
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
@@ -89,7 +91,11 @@ class RelationalTransactionRecoding(Recoding):
         return {"linked": self.records.frame.select(LINK, *map(quoted, self.roles.named))}
 
     def measured(self) -> ClusterMeasures:
-        """NCP and UL of the release, and its clusters. Cost: one job."""
+        """NCP and UL of the release, and its clusters. Cost: one job, once."""
+        return self._measures
+
+    @cached_property
+    def _measures(self) -> ClusterMeasures:
         sizes = self.rows.groupBy(CLUSTER).agg(F.count(F.lit(1)).alias("size"), F.first(NCP).alias("ncp"), F.sum(UL).alias("ul"))
         row = sizes.agg(
             (F.sum(F.col("ncp") * F.col("size")) / F.sum("size")).alias("ncp"),
@@ -144,10 +150,15 @@ class RelationalTransactionRecoding(Recoding):
 
 def identity_of(df: DataFrame, roles: Roles) -> tuple[int, int]:
     """Identity of a table: the number of its rows, and the sum of hashes of their content. Cost: one job."""
+    return identity_to_be(df, roles).get()
+
+
+def identity_to_be(df: DataFrame, roles: Roles) -> Pending[tuple[int, int]]:
+    """As `identity_of`, not collected yet."""
     content = [part for name in roles.named for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
     hashed = F.xxhash64(*content).cast("decimal(20,0)")
-    totals = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).collect()[0]
-    return int(totals[0]), int(totals[1])
+    totals = df.agg(F.count(F.lit(1)).alias("rows"), F.coalesce(F.sum(hashed), F.lit(0)).alias("sum"))
+    return Pending.of(totals, lambda found: (int(found[0]["rows"]), int(found[0]["sum"])))
 
 
 def _rounded(value: float) -> float:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from anon_spark.columns import BLOCK, CLUSTER, PREFIX, ROWS
+from anon_spark.engine import not_broadcast
 from anon_spark.families.relational_transaction.kernels.bit_distance import ItemLists
 from anon_spark.families.relational_transaction.kernels.relation import published
 from anon_spark.families.relational_transaction.merging import Summary
@@ -41,7 +42,7 @@ def summarized(clustered: DataFrame, records: Records, workspace: Workspace) -> 
     )
     none = F.array().cast("array<struct<secret:int,rows:bigint,filled:bigint>>")
     if records.secrets:
-        summed = summed.join(_held(clustered), CLUSTER, "left")
+        summed = summed.join(not_broadcast(_held(clustered)), CLUSTER, "left")
     summed = summed.withColumn(HELD, F.coalesce(HELD, none) if records.secrets else none)
     shown = [f"{SHOWN}{at}" for at in range(2 * len(columns))]
     schema = ", ".join([f"{name} {kind}" for name, kind in summed.dtypes] + [f"{name} double" for name in shown])

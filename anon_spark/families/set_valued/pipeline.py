@@ -18,20 +18,21 @@ from anon_spark.auditing import (
     verify_fields,
     verify_graph,
     verify_labels,
-    verify_linked,
     verify_nr_compat,
 )
 from anon_spark.auditing.guarantees.draw import draw_verdict
 from anon_spark.auditing.guarantees.nonreciprocal import sound_graph, sound_labels
-from anon_spark.auditing.guarantees.nonreciprocal_blocks import Promise, sound_blocks
+from anon_spark.auditing.guarantees.nonreciprocal_blocks import Promise, Sound, sound_blocks
 from anon_spark.auditing.reading.item_sets import item_set
-from anon_spark.auditing.truth.nonreciprocal import sound_rows
+from anon_spark.auditing.truth.compatibility import nr_compat_check
+from anon_spark.auditing.truth.linked import linked_check
+from anon_spark.auditing.truth.nonreciprocal import fields_check, sound_rows
 from anon_spark.columns import BLOCK, LINK, PART, ROWS, SLOT, quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
 from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY, SetValuedAnonymizer
-from anon_spark.families.set_valued.facts import Rebuilt, SetValuedFacts, SetValuedRisk
+from anon_spark.families.set_valued.facts import Measured, Rebuilt, SetValuedFacts, SetValuedRisk
 from anon_spark.families.set_valued.job import SetValuedJob
 from anon_spark.families.set_valued.recoding import SetValuedRecoding
 from anon_spark.families.set_valued.records import refuse_frequent_value
@@ -42,11 +43,14 @@ from anon_spark.model.estimate import RULE
 from anon_spark.model.findings import Finding
 from anon_spark.model.guarantee import NonreciprocalAnonymity, NonreciprocalDiversity
 from anon_spark.model.progress import Progress
-from anon_spark.pending import Pending
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows
 from anon_spark.report import Section
-from anon_spark.risk import known_link, reconstruction, relink_attack, relink_verdict
+from anon_spark.risk import relink_verdict
+from anon_spark.risk.item_sets.known_link import known_link_to_be
+from anon_spark.risk.item_sets.reconstruction import Reconstruction, reconstruction_to_be
+from anon_spark.risk.item_sets.relink import relink_attack_to_be
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.sample import Sample
 
@@ -147,27 +151,36 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         columns, degree, recoding = self.job.columns, self.job.degree, staged.recoding
         evidence = recoding.evidence()
         linked, edges = evidence["linked"], evidence["edges"]
-        covered, account = verify_nr_compat(
-            staged.source, staged.release, columns.items, degree, columns.label, self.job.nulls
+        read, rows = staged.source, recoding.identity[0]
+        checks = together(
+            self._graph_checks(linked, staged, edges),
+            fields_check(staged.release),
+            linked_check(read, linked, columns.items, columns.sensitive),
+            nr_compat_check(read, staged.release, columns.items, degree, columns.label, self.job.nulls, rows=rows),
+            self._attacked(staged, linked),
         )
-        promise, compatible = self._graph_checks(linked, staged, edges)
-        truth = [
-            verify_fields(staged.release),
-            verify_linked(staged.source, linked, columns.items, columns.sensitive),
-            compatible,
-            covered,
-        ]
-        attack = self._attacked(staged, linked)
-        return Pending.known(Examined(promise, truth, account, more=[attack]))
+
+        def examined(found: tuple[Any, ...]) -> Examined:
+            (promise, compatible), fields, records, (covered, account), attack = found
+            return Examined(promise, [fields, records, compatible, covered], account, more=[attack])
+
+        return checks.then(examined)
 
     def _graph_checks(
         self, linked: DataFrame, staged: Staged[SetValuedRecoding], edges: DataFrame
-    ) -> tuple[list[Verdict], Verdict]:
+    ) -> Pending[tuple[list[Verdict], Verdict]]:
         """The promise, and compatibility: by one look at every block, and only if that finds a fault by counts of it."""
+        wanted = Promise(
+            self.job.degree, self.job.columns.items, self.job.columns.label, self.job.privacy.l, self.given.get(DRAWS_KEY)
+        )
+        looked_at = sound_blocks(linked, staged.rows, edges, wanted)
+        return looked_at.then(lambda sound: self._graph_verdicts(sound, linked, staged, edges))
+
+    def _graph_verdicts(
+        self, sound: Sound | None, linked: DataFrame, staged: Staged[SetValuedRecoding], edges: DataFrame
+    ) -> tuple[list[Verdict], Verdict]:
         degree, label, values = self.job.degree, self.job.columns.label, self.job.privacy.l
         used, handed, items = staged.recoding.key, self.given.get(DRAWS_KEY), self.job.columns.items
-        wanted = Promise(degree, items, label, values, handed)
-        sound = sound_blocks(linked, staged.rows, edges, wanted).get()
         if sound is not None:
             labels = [] if label is None else [sound_labels(sound.records, values)]
             promise = [sound_graph(sound.records, sound.parts, degree), *labels, draw_verdict(sound.parts, 0, used, handed)]
@@ -220,20 +233,25 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
     def facts(self, staged: Staged[SetValuedRecoding], audit: Audit) -> Pending[SetValuedFacts]:
         """Facts of the release; the success of link attacks is taken from the audit."""
         recoding, attacked = staged.recoding, audit.first(Kind.ATTACK).facts
-        rebuilt = Rebuilt.of(reconstruction(recoding.slots, self.job.set_valued.graph, self.job.degree))
-        facts = SetValuedFacts(
-            **vars(recoding.facts()),
-            **vars(recoding.measured()),
-            **vars(counts_worth(recoding, self.job.columns.items)),
-            definition_only=self.guarantee.definition_only,
-            risk=SetValuedRisk(attacked["link_attack"], attacked["known_link"], rebuilt),
-        )
-        return Pending.known(facts)
+        worth = counts_worth(recoding, self.job.columns.items)
+
+        def facts(found: tuple[Reconstruction, Measured]) -> SetValuedFacts:
+            rebuilt, measured = found
+            return SetValuedFacts(
+                **vars(recoding.facts()),
+                **vars(measured),
+                **vars(worth),
+                definition_only=self.guarantee.definition_only,
+                risk=SetValuedRisk(attacked["link_attack"], attacked["known_link"], Rebuilt.of(rebuilt)),
+            )
+
+        rebuilt = reconstruction_to_be(recoding.slots, self.job.set_valued.graph, self.job.degree)
+        return together(rebuilt, recoding.measured_to_be()).then(facts)
 
     def sections(self, facts: SetValuedFacts) -> list[Section]:
         return set_valued_sections(facts)
 
-    def _attacked(self, staged: Staged[SetValuedRecoding], linked: DataFrame) -> Verdict:
+    def _attacked(self, staged: Staged[SetValuedRecoding], linked: DataFrame) -> Pending[Verdict]:
         """Verdict on a simulated attack on fresh draws in some blocks: whether it finds no more rows than promised.
 
         Cost: DRAWS walks, in one block or spread over BLOCKS of them, and a comparison of some hundred records with every row.
@@ -243,10 +261,10 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         draws = DRAWS // len(blocks)
         attacked = replace(recoding, slots=recoding.slots.where(F.col(BLOCK).isin([row[0] for row in blocks])))
         keys = [derived(recoding.key, f"attack {number}") for number in range(draws)]  # none is that of the release
-        drawn = staged.workspace.store(attacked.drawn_again(keys), "attack-draws")
-        attacks = relink_attack(linked, staged.rows, drawn, self.job.columns.items, degree)
-        known = known_link(drawn, attacked.slots.select(LINK, BLOCK, PART, SLOT), degree)
-        return relink_verdict(attacks, known, degree, draws)
+        drawn = staged.workspace.store(attacked.drawn_again(keys, len(blocks)), "attack-draws")
+        attacks = relink_attack_to_be(linked, staged.rows, drawn, self.job.columns.items, degree, recoding.records.rows)
+        known = known_link_to_be(drawn, attacked.slots.select(LINK, BLOCK, PART, SLOT), degree)
+        return together(attacks, known).then(lambda found: relink_verdict(found[0], found[1], degree, draws))
 
     def _refuse_too_few(self, listed: DataFrame, rows: int) -> None:
         """Raise as a run would: too few rows for k or l, or a sensitive value on too many of them."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NoReturn, Self
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, SLOT, UNCERTAIN, quoted
+from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, ROWS, SLOT, UNCERTAIN, quoted
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.recoding import Recoding
 from anon_spark.families.set_valued.block import Settings
@@ -25,6 +25,7 @@ from anon_spark.families.set_valued.slots import (
     drawn_again,
     edges_of,
 )
+from anon_spark.pending import Pending
 from anon_spark.primitives.ordering import key_frame, shuffled
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
@@ -80,15 +81,16 @@ class SetValuedRecoding(Recoding):
         linked = self.records.frame.select(LINK, F.col(ITEMS).alias(self.items), *values)
         return {"linked": linked, "edges": edges_of(self.slots)}
 
-    def drawn_again(self, keys: Sequence[str]) -> DataFrame:
-        """Fresh assignments of the same graph, for simulated attacks: LINK, BLOCK, SLOT, DRAW."""
-        return drawn_again(self.slots, self.settings, keys)
+    def drawn_again(self, keys: Sequence[str], blocks: int | None = None) -> DataFrame:
+        """Fresh assignments of the same graph, for simulated attacks: LINK, BLOCK, SLOT, DRAW. blocks: how many, if known."""
+        return drawn_again(self.slots, self.settings, keys, blocks)
 
     def measured(self) -> Measured:
-        """ER expected over all assignments (ER of the chosen one could reveal it), and statistics of the blocks.
+        """ER expected over all assignments (that of the chosen one could reveal it), and statistics of blocks. Cost: one job."""
+        return self.measured_to_be().get()
 
-        Cost: two jobs over the slots.
-        """
+    def measured_to_be(self) -> Pending[Measured]:
+        """As `measured`, not collected yet."""
         has_items = F.col(SIZE) > 0
         share = F.when(has_items, F.col(FLIPS) / (F.col(SIZE) * F.size(SLOTS)))
         totals = self.slots.agg(
@@ -99,9 +101,14 @@ class SetValuedRecoding(Recoding):
             F.sum(F.size(SLOTS)).alias("edges"),
             F.avg(F.size(UNCERTAIN)).alias("uncertain"),
             F.avg(MAX_ERRORS).alias("max_errors"),
-        ).collect()[0]
-        kinds = self.slots.where(F.col(SLOT) == 0).groupBy(KIND).count().collect()
-        return Measured(Measures(**totals.asDict()), {row[0]: row[1] for row in sorted(kinds)})
+        )
+        kinds = self.slots.where(F.col(SLOT) == 0).groupBy(KIND).agg(F.count(F.lit(1)).alias(ROWS))
+
+        def measured(found: Sequence[Sequence[Row]]) -> Measured:
+            ((of_slots,), of_kinds) = found
+            return Measured(Measures(**of_slots.asDict()), {row[KIND]: row[ROWS] for row in sorted(of_kinds)})
+
+        return Pending((totals, kinds), measured)
 
     def left_out(self) -> dict[str, int]:
         """Rows without a list, where the policy for nulls drops them."""

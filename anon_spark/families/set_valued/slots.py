@@ -88,10 +88,10 @@ def edges_of(slots: DataFrame) -> DataFrame:
     return exploded.select(LINK, BLOCK, SLOT, ROUND, (F.col(ROUND) == F.col(TAKEN)).alias(CHOSEN), PART)
 
 
-def drawn_again(slots: DataFrame, settings: Settings, keys: Sequence[str]) -> DataFrame:
+def drawn_again(slots: DataFrame, settings: Settings, keys: Sequence[str], blocks: int | None = None) -> DataFrame:
     """Fresh assignments of the same graph, one per key: LINK, BLOCK, SLOT, DRAW. None of them is the published one.
 
-    Cost: one shuffle; per key one walk in each block.
+    blocks: how many there are, if known. Cost: one shuffle; per key one walk in each block; a count of blocks if not given.
     """
 
     def work(table: pa.Table) -> pa.Table:
@@ -107,7 +107,7 @@ def drawn_again(slots: DataFrame, settings: Settings, keys: Sequence[str]) -> Da
         return pa.concat_tables(parts)
 
     needed = slots.select(LINK, BLOCK, SLOT, SLOTS, PART, KIND)
-    return in_groups(needed, BLOCK, work, f"{LINK} long, {BLOCK} long, {SLOT} int, {DRAW} int")
+    return in_groups(needed, BLOCK, work, f"{LINK} long, {BLOCK} long, {SLOT} int, {DRAW} int", blocks)
 
 
 def _recode(records: Records, settings: Settings, key: str) -> Task:

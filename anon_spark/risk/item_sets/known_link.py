@@ -13,12 +13,13 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.columns import BLOCK, DRAW, LINK, PART, PREFIX, SLOT
 from anon_spark.engine import beside
 from anon_spark.model.estimate import Estimate
+from anon_spark.pending import Pending
 
 WINDOW = 2_000  # ranks of a block that are looked at
 PAIRS = 500  # pairs of records at one distance that are tried in each draw
@@ -56,15 +57,24 @@ def known_link(drawn: DataFrame, graph: DataFrame, degree: int) -> tuple[KnownLi
     are the trials. A stronger attacker may reach more. Guarantee: the numbers do not depend on partitions.
     Cost: one job: a broadcast join, one shuffle of WINDOW records per block and draw; a row per block and kind is collected.
     """
+    return known_link_to_be(drawn, graph, degree).get()
+
+
+def known_link_to_be(drawn: DataFrame, graph: DataFrame, degree: int) -> Pending[tuple[KnownLinkRisk, ...]]:
+    """As `known_link`, its sums not collected yet."""
     ranks = graph.select(LINK, PART, F.col(SLOT).alias(_RANK)).where(F.col(_RANK) < WINDOW)
     sizes = graph.groupBy(BLOCK, PART).agg(F.count(F.lit(1)).cast("int").alias(_SIZE))
     seen = drawn.join(beside(ranks), LINK).join(beside(sizes), [BLOCK, PART])
     needed = seen.select(*(F.col(name).cast("long").alias(name) for name in (BLOCK, PART, _SIZE, _RANK, SLOT, DRAW)))
     schema = f"{_KIND} string, " + ", ".join(f"{name} double" for name in _SUMS)
     by_block = needed.groupBy(BLOCK).applyInArrow(_in_block(degree), schema)
-    sums = by_block.groupBy(_KIND).agg(*(F.sum(name).alias(name) for name in _SUMS)).collect()
-    by_kind = {row[_KIND]: [float(row[name]) for name in _SUMS] for row in sums}
-    return tuple(risk_of(kind, by_kind.get(kind), degree) for kind in KINDS)
+    sums = by_block.groupBy(_KIND).agg(*(F.sum(name).alias(name) for name in _SUMS))
+
+    def risks(found: Sequence[Row]) -> tuple[KnownLinkRisk, ...]:
+        by_kind = {row[_KIND]: [float(row[name]) for name in _SUMS] for row in found}
+        return tuple(risk_of(kind, by_kind.get(kind), degree) for kind in KINDS)
+
+    return Pending.of(sums, risks)
 
 
 def risk_of(kind: Kind, sums: Sequence[float] | None, degree: int) -> KnownLinkRisk:

@@ -26,6 +26,7 @@ from anon_spark.auditing.reading.item_sets import (
 )
 from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, PART, SLOT, UNCERTAIN
 from anon_spark.engine import beside
+from anon_spark.pending import Pending
 from anon_spark.risk.item_sets.group_solutions import is_unique
 
 BLOCKS = 2
@@ -91,6 +92,11 @@ def reconstruction(staged: DataFrame, graph: Graph, degree: int, blocks: int = B
     each; rows² comparisons for the order, and uncertain items × 2^degree steps for the exact solution. One row reaches
     the driver.
     """
+    return reconstruction_to_be(staged, graph, degree, blocks).get()
+
+
+def reconstruction_to_be(staged: DataFrame, graph: Graph, degree: int, blocks: int = BLOCKS) -> Pending[Reconstruction]:
+    """As `reconstruction`, its counts not collected yet."""
     sizes = staged.groupBy(BLOCK).agg(F.count(F.lit(1)).alias("size"))
     first = sizes.where(F.col("size") <= MOST_RECORDS).orderBy(BLOCK).limit(blocks).select(BLOCK)
     rows = staged.join(beside(first), BLOCK).select(
@@ -104,9 +110,9 @@ def reconstruction(staged: DataFrame, graph: Graph, degree: int, blocks: int = B
     counted = rows.groupBy(BLOCK).applyInArrow(solve, ", ".join(f"{name} long" for name in _COUNTS))
     totals = counted.agg(
         F.count(F.lit(1)).alias("blocks"), *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS)
-    ).collect()[0]
+    )
     exact = graph == "groups" or degree <= LARGEST_EXACT
-    return Reconstruction(graph, degree, exact, totals["blocks"], **{name: totals[name] for name in _COUNTS})
+    return Pending.of(totals, lambda found: Reconstruction(graph, degree, exact, **found[0].asDict()))
 
 
 def _groups(table: pa.Table) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, BLOCK, DRAW, LINK, MAX_ERRORS, PREFIX, SLOT, UNCERTAIN
 from anon_spark.engine import beside
 from anon_spark.model.estimate import Estimate
+from anon_spark.pending import Pending
 from anon_spark.risk.item_sets.known_link import KnownLinkRisk
 from anon_spark.risk.item_sets.relink_facts import Attack, KnownLink, LinkAttack
 
@@ -145,8 +146,15 @@ def relink_attack(
     Cost: a count of the release and one job: `drawn` is grouped by record, the sample is compared with every published
     row, in Arrow; a row per size of units reaches the driver.
     """
+    return relink_attack_to_be(linked, staged, drawn, items, degree, staged.count(), records).get()
+
+
+def relink_attack_to_be(
+    linked: DataFrame, staged: DataFrame, drawn: DataFrame, items: str, degree: int, rows_about: int, records: int = RECORDS
+) -> Pending[tuple[RelinkRisk, RelinkRisk]]:
+    """As `relink_attack`, its sums not collected yet. rows_about: of the release; only the size of tasks hangs on it."""
     sample = _known(linked, drawn, items, records)
-    chunks = 1 + staged.count() // ROWS_AT_ONCE
+    chunks = 1 + rows_about // ROWS_AT_ONCE
     rows = staged.select(
         chunk_of(F.xxhash64(BLOCK, SLOT), chunks).alias(_CHUNK),
         BLOCK,
@@ -167,8 +175,8 @@ def relink_attack(
     )
     outcome = f"{_ATTACK} string, {LINK} long, {DRAW} int, {BLOCK} long, {_CHANCE} double"
     simulated = sample.select(LINK, _DRAWS, _BLOCKS, _SLOTS).mapInArrow(_most_frequent, outcome)
-    by_size = _by_size(_picked(met).unionByName(simulated)).collect()
-    return _risk("fit", by_size, degree), _risk("simulation", by_size, degree)
+    by_size = _by_size(_picked(met).unionByName(simulated))
+    return Pending.of(by_size, lambda found: (_risk("fit", found, degree), _risk("simulation", found, degree)))
 
 
 def _known(linked: DataFrame, drawn: DataFrame, items: str, records: int) -> DataFrame:
