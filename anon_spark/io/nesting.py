@@ -16,14 +16,13 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegralType, Ma
 from anon_spark.columns import PREFIX, quoted
 from anon_spark.config import InputSpec, NestedInputSpec, NestSpec
 from anon_spark.errors import ConfigurationError
-from anon_spark.io.tables import Snapshot, has_few_bytes, read_snapshot
+from anon_spark.io.tables import SMALL_BYTES, Snapshot, has_few_bytes, read_snapshot
 from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.tables import require_columns
 
 KEY = PREFIX + "key_"  # + place: a column of the key, named apart from the columns of either table
 ABOVE, BELOW = PREFIX + "above", PREFIX + "below"
 Fields = Sequence[tuple[str, ...]]
-LITTLE_BYTES = 2 * 2**20  # of the files of each table
 Nesting = TypeVar("Nesting", NestedInputSpec, NestSpec)
 
 
@@ -57,7 +56,7 @@ def read_input(spark: SparkSession, spec: InputSpec, fields: Sequence[str]) -> S
 def reads_little(spec: InputSpec | NestSpec) -> bool:
     """Whether a run on an input is so short that its session should start fast: all tables have few bytes. Needs no Spark."""
     nested = spec.nest if isinstance(spec, (NestedInputSpec, NestSpec)) else {}
-    return has_few_bytes(spec.table, LITTLE_BYTES) and all(map(reads_little, nested.values()))
+    return has_few_bytes(spec.table, SMALL_BYTES[spec.format]) and all(map(reads_little, nested.values()))
 
 
 def as_published(spec: InputSpec, metadata: Mapping[str, Any]) -> InputSpec:

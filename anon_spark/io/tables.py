@@ -16,7 +16,8 @@ from anon_spark.engine import gathered
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.leftovers import folder_of, is_free
 
-SMALL_BYTES = 8 * 2**20  # of the files of a table that one task reads: starting more of them would cost more than it saves
+SMALL_BYTES = {"delta": 2**20, "parquet": 2**20, "csv": 2**22, "json": 2**22}
+"""Of the files of a table, by format, that one task reads: starting more of them would cost more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
                 f"{key}.table: no readable {spec.format} table at {spec.table}. Check the path, the format and the rights."
             ) from error
         place = spec.table if is_path(spec.table) else None
-        small = place is not None and has_few_bytes(place)
+        small = place is not None and has_few_bytes(place, SMALL_BYTES[spec.format])
         return Snapshot(gathered(frame, small), spec.table, None, None, place, small=small)
 
     newest = history(spark, spec.table, 1)
@@ -71,7 +72,7 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
         raise ConfigurationError(
             f"{key}.version: version {version} of {spec.table} cannot be read; the latest is {latest}."
         ) from error
-    small = version == latest and int(detail["sizeInBytes"]) <= SMALL_BYTES
+    small = version == latest and int(detail["sizeInBytes"]) <= SMALL_BYTES["delta"]
     return Snapshot(
         gathered(frame, small), spec.table, version, str(detail["id"]), str(detail["location"]), small=small
     )
@@ -146,7 +147,7 @@ def _quoted(part: str) -> str:
     return "`" + part.strip("`").replace("`", "``") + "`"
 
 
-def has_few_bytes(table: str, few: int = SMALL_BYTES) -> bool:
+def has_few_bytes(table: str, few: int) -> bool:
     """Whether a table is a file of this machine, or a folder of files, with few bytes together; known without Spark.
 
     No for a pattern of names. Files that a Delta table no longer needs count as well.

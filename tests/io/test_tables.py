@@ -336,10 +336,11 @@ def test_what_is_little_is_known_without_spark(tmp_path: Path) -> None:
     (folder / "two.parquet").write_bytes(bytes(500))
     assert has_few_bytes(str(folder), 1100) and not has_few_bytes(str(folder), 1099)
     assert has_few_bytes(str(folder / "two.parquet"), 500)
-    assert not any(map(has_few_bytes, (str(tmp_path / "nothing"), str(tmp_path / "*.csv"), "db.people", "s3://bucket/people")))
+    elsewhere = (str(tmp_path / "nothing"), str(tmp_path / "*.csv"), "db.people", "s3://bucket/people")
+    assert not any(has_few_bytes(place, 1100) for place in elsewhere)
     nested = {"table": str(folder), "on": {"a": "b"}}
-    little, elsewhere = (
+    little, far = (
         NestedInputSpec.model_validate({"table": str(folder), "nest": {"visits": visits}})
         for visits in (nested, nested | {"table": "db.visits"})
     )
-    assert reads_little(little) and not reads_little(elsewhere)
+    assert reads_little(little) and not reads_little(far)
