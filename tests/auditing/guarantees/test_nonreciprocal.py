@@ -322,6 +322,15 @@ def test_the_tables_alone_against_brute_force(spark: SparkSession, monkeypatch: 
         assert account.balance == 0 and not found
 
 
+def test_a_wrong_number_of_rows_changes_no_verdict(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compatibility, "COMPLETE", 10)
+    source, release, _ = HONEST.frames(spark)
+    expected, account = verify_nr_compat(source, release, ITEMS, K, sample=6)
+    for rows in (31, 5):  # of 5 rows all would be compared, with all
+        found, again = compatibility.nr_compat_check(source, release, ITEMS, K, sample=6, rows=rows).get()
+        assert (found.facts, found.detail, again) == (expected.facts, expected.detail, account)
+
+
 @pytest.mark.long
 def test_a_sample_is_compared_with_all(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compatibility, "COMPLETE", 10)
