@@ -251,6 +251,12 @@ def test_malformed_rows_are_violations(spark: SparkSession) -> None:
     assert "city" not in found.detail and "6 of 108 rows have a generalized item that stands for nothing." in found.detail
 
 
+def test_items_of_a_malformed_row_count_as_if_it_were_sound(spark: SparkSession) -> None:
+    sound, unsorted = ((*GOOD[:2], items, *GOOD[3:]) for items in ([["x"], ["y"]], [["y"], ["x"]]))
+    found = verify_kkm(frame(spark, [sound, sound, unsorted], NAMES, KINDS), QUASI, ITEMS, 3, 2)
+    assert (found.violations, found.facts["unsorted"], found.facts["itemsets_below_k"]) == (1, 1, 0)
+
+
 def test_what_is_refused(spark: SparkSession) -> None:
     release = table(spark, crowd(4, 1))
     assert not verify_kkm(release.limit(0), QUASI, ITEMS, 2, 2)
