@@ -25,6 +25,8 @@ SLOT = PREFIX + "slot"            # number of a published row inside its block; 
 PART = PREFIX + "part"            # number of a ring or group inside its block
 ROUND = PREFIX + "round"          # which of the disjoint assignments of its part an edge belongs to
 CHOSEN = PREFIX + "chosen"        # whether that assignment is the published one
+SLOTS = PREFIX + "slots"          # the slots a record may be published as, by round
+TAKEN = PREFIX + "taken"          # the round that is published
 DRAW = PREFIX + "draw"            # number of a fresh assignment, drawn for a simulated attack only
 
 # columns that set_valued publishes; these names are not reserved

@@ -16,6 +16,7 @@ from anon_spark.kernels.compiled import compiled
 Words = NDArray[np.uint64]
 
 WORD_BITS = 64
+FEW_ITEMS = 2  # of a word: counted one after the other
 
 
 class Sets(NamedTuple):
@@ -80,26 +81,44 @@ def common(sets: Sets, record: int, bitmap: Words) -> int:
 
 
 @compiled
-def in_common(sets: Sets, record: int, bitmaps: Words, first: int, shared: Ints) -> None:
+def columns_of(bits: Words) -> Words:
+    """Bitmaps with their words as rows: the same word of neighbouring bitmaps is then side by side in memory."""
+    columns = np.empty((bits.shape[1], bits.shape[0]), dtype=np.uint64)
+    for row in range(bits.shape[0]):
+        for word in range(bits.shape[1]):
+            columns[word, row] = bits[row, word]
+    return columns
+
+
+@compiled
+def in_common(sets: Sets, record: int, columns: Words, first: int, shared: Ints) -> None:
     """How many items a record shares with each bitmap from `first` on, round the ring; fills `shared`.
 
-    One call for all bitmaps: separate calls would cost more than the counting.
+    columns: the bitmaps as `columns_of` gives them. The processor counts in several bitmaps at a time: an item of all bitmaps
+    after another, or all items of a word together if there are many.
     """
-    offsets, items, bits = sets.offsets, sets.items, sets.bits
-    begin, end, words, count = offsets[record], offsets[record + 1], bitmaps.shape[1], bitmaps.shape[0]
-    row = first % count
-    for place in range(shared.size):
-        total = np.int64(0)
-        if end - begin < words:
-            for at in range(begin, end):
-                total += np.int64((bitmaps[row, items[at] >> 6] >> np.uint64(items[at] & 63)) & np.uint64(1))
-        else:
-            for word in range(words):
-                total += ones(bits[record, word] & bitmaps[row, word])
-        shared[place] = total
-        row += 1
-        if row == count:
-            row = 0
+    begin, end, count = sets.offsets[record], sets.offsets[record + 1], columns.shape[1]
+    shared[:] = 0
+    row, done = first % count, 0
+    while done < shared.size:
+        number = min(count - row, shared.size - done)
+        found, at = shared[done : done + number], begin
+        while at < end:
+            word, after = sets.items[at] >> 6, at + 1
+            while after < end and sets.items[after] >> 6 == word:
+                after += 1
+            column = columns[word, row : row + number]
+            if after - at <= FEW_ITEMS:
+                for item in sets.items[at:after]:
+                    shift = np.uint64(item & 63)
+                    for place in range(number):
+                        found[place] += np.int64((column[place] >> shift) & np.uint64(1))
+            else:
+                wanted = sets.bits[record, word]
+                for place in range(number):
+                    found[place] += ones(column[place] & wanted)
+            at = after
+        row, done = 0, done + number
 
 
 @compiled

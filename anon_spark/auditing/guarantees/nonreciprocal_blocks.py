@@ -8,25 +8,23 @@ several times. Only after a no are they needed: to tell what is wrong, and how o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.guarantees.draw import taken_rounds
-from anon_spark.auditing.reading.item_sets import Ints, Marks, item_set, names_in, numbered
-from anon_spark.auditing.reading.values import content_hash, exact, hashed, private
-from anon_spark.auditing.truth.common_items import loose_rows
-from anon_spark.auditing.truth.nonreciprocal import unfit_edges
-from anon_spark.columns import BASE, BLOCK, CHOSEN, LINK, MAX_ERRORS, PART, ROUND, SLOT, UNCERTAIN
+from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, compiled, names_in, numbered
+from anon_spark.auditing.reading.values import content_hash, exact, hashed, private, quoted
+from anon_spark.auditing.truth.common_items import faults_of
+from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, SLOT, SLOTS, TAKEN, UNCERTAIN
 from anon_spark.pending import Pending
 
-_PLACE, _ITEMS, _CERTAIN = private("place"), private("items"), private("certain")
-_LABEL, _WRITTEN, _HASH, _RECORDS = private("label"), private("written"), private("hash"), private("records")
+_PLACE, _ITEMS = private("place"), private("items")
+_LABEL, _WRITTEN, _HASH, _ROWS = private("label"), private("written"), private("hash"), private("rows")
 _COUNTS = ("records", "slots", "parts", "edges", "faulty", "links")
-_EDGE = [LINK, SLOT, ROUND, CHOSEN, PART]
 
 
 @dataclass(frozen=True)
@@ -49,31 +47,32 @@ class Sound:
     edges: int
 
 
-def sound_blocks(linked: DataFrame, staged: DataFrame, edges: DataFrame, promise: Promise) -> Pending[Sound | None]:
+def sound_blocks(linked: DataFrame, staged: DataFrame, graph: DataFrame, promise: Promise) -> Pending[Sound | None]:
     """The size of a sound graph; None where anything is wrong with it, or where there is none.
 
-    The frames are those of `verify_graph`. Guarantee: not None iff verify_graph, verify_labels (with a sensitive column),
-    verify_compatible and (with a key) the rounds of verify_draw all pass, up to 64-bit hashes of links and sensitive values.
-    Cost: one job; one shuffle of the edges, the rows and the records by block, one of the records by link; a task holds a block.
+    linked, staged: as for `verify_graph`; graph: LINK, BLOCK, PART, SLOTS (the slots of a record, by round), TAKEN (the round
+    that is published). Guarantee: not None only if verify_graph, verify_labels (with a sensitive column), verify_compatible and
+    (with a key) the rounds of verify_draw all pass, up to 64-bit hashes of links and sensitive values. They all pass and it is
+    None only where a list of items is null, has a null or names an item twice.
+    Cost: one job; one shuffle of graph and records by link, one of both and of the rows by block; a task holds a block.
     """
     shown = promise.sensitive
-    taken = edges.where(F.col(CHOSEN)).select(LINK, F.col(BLOCK).alias(_PLACE))
-    records = linked.select(LINK, item_set(promise.items).alias(_ITEMS), *_label(linked, shown)).join(taken, LINK)
-    ends = edges.select(F.col(BLOCK).alias(_PLACE), *_EDGE)
-    left = ends.unionByName(records.withColumn(_HASH, F.xxhash64(LINK)), allowMissingColumns=True)
+    known = linked.select(
+        LINK, _texts(promise.items).alias(_ITEMS), F.xxhash64(LINK).alias(_HASH), *_label(linked, shown)
+    )
+    records = graph.select(LINK, F.col(BLOCK).alias(_PLACE), PART, SLOTS, TAKEN).join(known, LINK, "left")
     rows = staged.select(
-        F.col(BLOCK).alias(_RECORDS),  # under a new name: both sides may come from one frame
+        F.col(BLOCK).alias(_ROWS),  # under a new name: both sides may come from one frame
         SLOT,
-        item_set(BASE).alias(BASE),
-        item_set(UNCERTAIN).alias(UNCERTAIN),
+        *(_texts(name).alias(name) for name in (BASE, UNCERTAIN)),
         F.coalesce(MAX_ERRORS, F.lit(-1)).cast("long").alias(MAX_ERRORS),
         *_label(staged, shown),
-    ).withColumn(_CERTAIN, F.array_except(BASE, UNCERTAIN))
+    )
 
     def look(of_records: pa.Table, of_rows: pa.Table) -> pa.Table:
         return looked_at(of_records, of_rows, promise)  # by name: a compiled function sent to a task is compiled again
 
-    found = left.groupBy(_PLACE).cogroup(rows.groupBy(_RECORDS)).applyInArrow(look, ", ".join(f"{name} long" for name in _COUNTS))
+    found = records.groupBy(_PLACE).cogroup(rows.groupBy(_ROWS)).applyInArrow(look, ", ".join(f"{name} long" for name in _COUNTS))
     sums = found.agg(*(F.coalesce(F.sum(F.col(name).cast("decimal(20,0)")), F.lit(0)).alias(name) for name in _COUNTS))
     whole = linked.agg(
         F.count(F.lit(1)).alias("records"), F.coalesce(F.sum(F.xxhash64(LINK).cast("decimal(20,0)")), F.lit(0)).alias("links")
@@ -90,6 +89,10 @@ def _sound(found: Row, whole: Row) -> Sound | None:
     return Sound(count["records"], count["parts"], count["edges"])
 
 
+def _texts(name: str) -> Column:
+    return F.col(quoted(name)).cast("array<string>")
+
+
 def _label(frame: DataFrame, sensitive: str | None) -> list[Column]:
     """A sensitive value as it counts, and as it is written: -0.0 is not 0.0 to a reader."""
     if sensitive is None:
@@ -101,23 +104,19 @@ def _label(frame: DataFrame, sensitive: str | None) -> list[Column]:
 # --- one block, as arrays -----------------------------------------------------------------------------------------------
 
 
-def looked_at(left: pa.Table, rows: pa.Table, promise: Promise) -> pa.Table:
+def looked_at(records: pa.Table, rows: pa.Table, promise: Promise) -> pa.Table:
     """The size of a block, whether anything is wrong with it, and the sum of the hashes of its links."""
-    edges, records = left.filter(left.column(_ITEMS).is_null()), left.filter(left.column(_ITEMS).is_valid())
-    links, hashes = (np.asarray(records.column(name), dtype=np.int64) for name in (LINK, _HASH))
-    total = int(hashes.view(np.uint64).sum()) if hashes.size else 0
-    parts = 0
-    whole = not any(edges.column(name).null_count for name in _EDGE) and not rows.column(SLOT).null_count
-    if whole and records.num_rows and rows.num_rows and edges.num_rows:
-        graph = _Graph.of(edges, links, np.asarray(rows.column(SLOT), dtype=np.int64))
-        whole = graph is not None and _is_fair(graph, promise)
-        if whole and graph is not None:
-            parts = int(graph.part.max()) + 1
-            whole = _is_drawn(graph, left, promise) and _is_true(graph, records, rows, promise)
-    else:
-        whole = False
-    links_sum = int(np.uint64(total % 2**64).astype(np.int64))  # as the bits of a long
-    counts = (records.num_rows, rows.num_rows, parts, edges.num_rows, int(not whole), links_sum)
+    graph = _Graph.of(records, rows) if records.num_rows and rows.num_rows else None
+    sound = (
+        graph is not None
+        and _is_fair(graph, promise)
+        and _is_drawn(graph, int(records.column(_PLACE)[0].as_py()), promise)
+        and _is_true(graph, records, rows, promise)
+    )
+    hashes = np.asarray(records.column(_HASH).fill_null(0), dtype=np.int64)
+    links = int(hashes.view(np.uint64).sum().astype(np.int64)) if hashes.size else 0  # as the bits of a long
+    parts, edges = (0, 0) if graph is None else (int(graph.part.max()) + 1, graph.record.size)
+    counts = (records.num_rows, rows.num_rows, parts, edges, int(not sound), links)
     return pa.table({name: [count] for name, count in zip(_COUNTS, counts, strict=True)})
 
 
@@ -134,15 +133,22 @@ class _Graph:
     slots: int
 
     @classmethod
-    def of(cls, edges: pa.Table, links: Ints, slots: Ints) -> _Graph | None:
-        """None where a record or slot is there twice, or an edge has no record or no slot."""
-        link, slot, round_, part = (np.asarray(edges.column(name), dtype=np.int64) for name in (LINK, SLOT, ROUND, PART))
-        record_at, slot_at = _places(links, link), _places(slots, slot)
-        if record_at is None or slot_at is None:
+    def of(cls, records: pa.Table, rows: pa.Table) -> _Graph | None:
+        """None where something is null, a record or slot is there twice, or an edge has no record or no slot."""
+        needed = [records.column(name) for name in (_PLACE, LINK, PART, SLOTS, TAKEN, _ITEMS)] + [rows.column(SLOT)]
+        slots = pc.list_flatten(records.column(SLOTS))
+        if any(column.null_count for column in (*needed, slots)) or not len(slots):
             return None
+        links, part, taken = (np.asarray(records.column(name), dtype=np.int64) for name in (LINK, PART, TAKEN))
+        known = np.asarray(rows.column(SLOT), dtype=np.int64)
+        slot = _places(known, np.asarray(slots, dtype=np.int64))
+        if slot is None or np.unique(links).size < links.size:
+            return None
+        sizes = np.asarray(pc.list_value_length(records.column(SLOTS)), dtype=np.int64)
+        record = np.repeat(np.arange(links.size), sizes)
+        round_ = np.arange(record.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         numbers = np.unique(part, return_inverse=True)[1].reshape(-1)
-        chosen = np.asarray(edges.column(CHOSEN), dtype=np.bool_)
-        return cls(record_at, slot_at, round_, chosen, numbers, links.size, slots.size)
+        return cls(record, slot, round_, round_ == taken[record], numbers[record], links.size, known.size)
 
 
 def _places(known: Ints, wanted: Ints) -> Ints | None:
@@ -176,11 +182,11 @@ def _is_fair(graph: _Graph, promise: Promise) -> bool:
         if not fair:
             return False
     pairs = np.unique(graph.record * graph.slots + graph.slot).size
-    chosen = np.unique(np.stack([graph.part[graph.chosen], graph.round[graph.chosen]]), axis=1).shape[1]
+    chosen = np.unique((graph.part * (int(graph.round.max()) + 1) + graph.round)[graph.chosen]).size
     return pairs == size and chosen == of_part.size
 
 
-def _is_drawn(graph: _Graph, left: pa.Table, promise: Promise) -> bool:
+def _is_drawn(graph: _Graph, block: int, promise: Promise) -> bool:
     """Whether the key chose the round of every part."""
     if promise.key is None:
         return True
@@ -188,7 +194,7 @@ def _is_drawn(graph: _Graph, left: pa.Table, promise: Promise) -> bool:
     taken[graph.part[graph.chosen]] = graph.round[graph.chosen]
     rounds = np.zeros_like(taken)
     np.maximum.at(rounds, graph.part, graph.round + 1)
-    return taken_rounds(promise.key, int(left.column(_PLACE)[0].as_py()), rounds.tolist()) == taken.tolist()
+    return taken_rounds(promise.key, block, rounds.tolist()) == taken.tolist()
 
 
 def _is_true(graph: _Graph, records: pa.Table, rows: pa.Table, promise: Promise) -> bool:
@@ -199,15 +205,28 @@ def _is_true(graph: _Graph, records: pa.Table, rows: pa.Table, promise: Promise)
         if any((mine[name] != shown[name])[graph.chosen].any() for name in mine):
             return False
         if promise.l is not None:
-            values = np.unique(np.stack([graph.record, shown[_LABEL]]), axis=1)
-            if values.shape[1] < graph.record.size or np.bincount(values[0]).min() < promise.l:
+            label = np.unique(shown[_LABEL], return_inverse=True)[1].reshape(-1)
+            values = np.unique(graph.record * (int(label.max()) + 1) + label)  # of a record and a value
+            if values.size < graph.record.size or np.bincount(graph.record).min() < promise.l:
                 return False
     names = names_in(records.column(_ITEMS), rows.column(BASE), rows.column(UNCERTAIN))
-    items = numbered(records.column(_ITEMS), names)
-    base, uncertain, certain = (numbered(rows.column(name), names) for name in (BASE, UNCERTAIN, _CERTAIN))
-    most: Any = np.asarray(rows.column(MAX_ERRORS), dtype=np.int64)
-    order = np.argsort(graph.record, kind="stable")  # edges of a record follow each other
-    record, slot = graph.record[order], graph.slot[order]
-    if any(unfit_edges(items, record, slot, base, uncertain, certain, most, len(names))):
+    lists = [numbered(column, names) for column in (records.column(_ITEMS), rows.column(BASE), rows.column(UNCERTAIN))]
+    if rows.column(BASE).null_count or rows.column(UNCERTAIN).null_count or not all(are_sets(one, len(names)) for one in lists):
         return False
-    return loose_rows(items, record, slot, base, uncertain, most, len(names)) == 0
+    items, base, uncertain = lists
+    most = np.asarray(rows.column(MAX_ERRORS), dtype=np.int64)
+    return not any(faults_of(items, graph.record, graph.slot, base, uncertain, most, len(names)))
+
+
+@compiled
+def are_sets(lists: Lists, items: int) -> bool:
+    """Whether every number of the lists is one of an item, and no list has it twice."""
+    offsets, numbers = lists
+    last = np.full(max(1, items), -1, dtype=np.int64)
+    for row in range(offsets.size - 1):
+        for at in range(offsets[row], offsets[row + 1]):
+            item = numbers[at]
+            if item < 0 or last[item] == row:
+                return False
+            last[item] = row
+    return True

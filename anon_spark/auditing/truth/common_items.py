@@ -2,56 +2,91 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.auditing.reading.item_sets import Ints, Lists
-
-AT_ONCE = 1 << 22  # items of records that are counted at once, about
+from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, compiled, offsets_of
 
 
-def loose_rows(
-    records: Lists, record: Ints, row: Ints, base: Lists, uncertain: Lists, most: Ints, items: int
-) -> int:
-    """The number of rows that do not say exactly what the records of their edges (record[e], row[e]) share.
+class Faults(NamedTuple):
+    """Edges whose record and row differ in an item that is not uncertain; others that differ in too many; rows that do not say
+    exactly what their records share."""
 
-    Cost: edges × items of a record, in pieces of whole rows.
+    outside: int
+    too_many: int
+    loose: int
+
+
+def faults_of(records: Lists, record: Ints, row: Ints, base: Lists, uncertain: Lists, most: Ints, items: int) -> Faults:
+    """The faults of rows and of their edges (record[e], row[e]); all lists are sets. A row without edges has none.
+
+    Cost: edges × items of a record.
     """
-    order = np.argsort(row, kind="stable")
-    record, row = record[order], row[order]
-    sizes = np.diff(records[0])
-    ends = np.cumsum(sizes[record])
-    pieces = np.unique(row[np.searchsorted(ends, np.arange(0, ends[-1] if ends.size else 0, AT_ONCE), side="right")])
-    borders = np.unique(np.concatenate([np.zeros(1, dtype=np.int64), np.searchsorted(row, pieces), [row.size]]))
-    wrong = 0
-    for low, high in pairwise(borders.tolist()):
-        wrong += _loose_of(records, record[low:high], row[low:high], base, uncertain, most, max(1, items))
-    return wrong
+    rows = most.size
+    behind = offsets_of(np.bincount(row, minlength=rows)), record[np.argsort(row, kind="stable")]
+    return Faults(*row_faults(records, behind, base, uncertain, most, max(1, items)))
 
 
-def _loose_of(records: Lists, record: Ints, row: Ints, base: Lists, uncertain: Lists, most: Ints, items: int) -> int:
-    known, place, edges = np.unique(row, return_inverse=True, return_counts=True)
-    place = place.reshape(-1)
-    edge, item = _taken(records, record)
-    pairs, counts = np.unique(place[edge] * items + item, return_counts=True)  # of a row and an item: records that have it
-    of = edges[pairs // items]
-    wrong = np.zeros(known.size, dtype=np.bool_)
-    for expected, shown in ((pairs[2 * counts > of], base), (pairs[counts < of], uncertain)):
-        owner, listed = _taken(shown, known)
-        wrong[np.setxor1d(expected, np.unique(owner * items + listed)) // items] = True
-    owner, listed = _taken(base, known)
-    in_base = np.isin(place[edge] * items + item, owner * items + listed)
-    shared = np.bincount(edge[in_base], minlength=record.size)
-    errors = np.diff(records[0])[record] + np.diff(base[0])[row] - 2 * shared
-    largest = np.zeros(known.size, dtype=np.int64)
-    np.maximum.at(largest, place, errors)
-    return int((wrong | (largest != most[known])).sum())
+@compiled
+def row_faults(
+    records: Lists, behind: Lists, base: Lists, uncertain: Lists, most: Ints, items: int
+) -> tuple[int, int, int]:
+    """As `faults_of`. behind: the records of each row."""
+    having = np.zeros(items, dtype=np.int64)
+    in_base, in_uncertain = np.zeros(items, dtype=np.bool_), np.zeros(items, dtype=np.bool_)
+    outside, too_many, loose = 0, 0, 0
+    for row in range(most.size):
+        members = behind[1][behind[0][row] : behind[0][row + 1]]
+        if members.size == 0:
+            continue
+        mark(base, row, in_base, True)
+        mark(uncertain, row, in_uncertain, True)
+        width, certain, largest = base[0][row + 1] - base[0][row], 0, 0
+        for at in range(base[0][row], base[0][row + 1]):
+            certain += not in_uncertain[base[1][at]]
+        for record in members:
+            of_base, of_certain, strange = 0, 0, 0
+            for at in range(records[0][record], records[0][record + 1]):
+                item = records[1][at]
+                having[item] += 1
+                of_base += in_base[item]
+                of_certain += in_base[item] and not in_uncertain[item]
+                strange += not in_base[item] and not in_uncertain[item]
+            errors = records[0][record + 1] - records[0][record] + width - 2 * of_base
+            largest = max(largest, errors)
+            if strange > 0 or of_certain < certain:
+                outside += 1
+            elif errors > most[row]:
+                too_many += 1
+        loose += largest != most[row] or not says_exactly(records, members, base, uncertain, row, having, in_base, in_uncertain)
+        mark(base, row, in_base, False)
+        mark(uncertain, row, in_uncertain, False)
+        for record in members:
+            for at in range(records[0][record], records[0][record + 1]):
+                having[records[1][at]] = 0
+    return outside, too_many, loose
 
 
-def _taken(lists: Lists, rows: Ints) -> tuple[Ints, Ints]:
-    """The numbers of some lists, each with the position of its list among those taken."""
-    sizes = np.diff(lists[0])[rows]
-    owner = np.repeat(np.arange(rows.size), sizes)
-    inside = np.arange(owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return owner, lists[1][np.repeat(lists[0][:-1][rows], sizes) + inside]
+@compiled
+def mark(lists: Lists, row: int, marks: Marks, value: bool) -> None:
+    """Mark the items of a list, or take the marks off."""
+    for at in range(lists[0][row], lists[0][row + 1]):
+        marks[lists[1][at]] = value
+
+
+@compiled
+def says_exactly(
+    records: Lists, members: Ints, base: Lists, uncertain: Lists, row: int, having: Ints, in_base: Marks, in_uncertain: Marks
+) -> bool:
+    """Whether base has just the items of more than half of the members, and uncertain just those of some but not of all."""
+    for record in members:
+        for at in range(records[0][record], records[0][record + 1]):
+            item = records[1][at]
+            if in_base[item] != (2 * having[item] > members.size) or in_uncertain[item] != (having[item] < members.size):
+                return False
+    for lists in (base, uncertain):
+        for at in range(lists[0][row], lists[0][row + 1]):
+            if having[lists[1][at]] == 0:
+                return False
+    return True

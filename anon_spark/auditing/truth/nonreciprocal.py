@@ -16,10 +16,6 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.item_sets import (
-    Ints,
-    Lists,
-    Marks,
-    compiled,
     item_set,
     names_in,
     numbered,
@@ -27,13 +23,13 @@ from anon_spark.auditing.reading.item_sets import (
 )
 from anon_spark.auditing.reading.sums import FAULTY, fault_sums
 from anon_spark.auditing.reading.values import exact, private, require_columns
-from anon_spark.auditing.truth.common_items import loose_rows
+from anon_spark.auditing.truth.common_items import faults_of
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, SLOT, UNCERTAIN
 from anon_spark.errors import ConfigurationError
 from anon_spark.pending import Pending
 
-_EDGES, _PLACES, _ITEMS, _CERTAIN = (private(name) for name in ("edges", "places", "items", "certain"))
+_EDGES, _PLACES, _ITEMS = (private(name) for name in ("edges", "places", "items"))
 _EDGE_FAULTS = ("outside", "too_many", "missing")
 _ROW_FAULTS = ("loose",)
 
@@ -114,7 +110,7 @@ def verify_compatible(linked: DataFrame, staged: DataFrame, edges: DataFrame, it
         item_set(BASE).alias(BASE),
         item_set(UNCERTAIN).alias(UNCERTAIN),
         F.coalesce(MAX_ERRORS, F.lit(-1)).cast("long").alias(MAX_ERRORS),
-    ).withColumn(_CERTAIN, F.array_except(BASE, UNCERTAIN))
+    )
     counts = (_EDGES, *_EDGE_FAULTS, *_ROW_FAULTS)
     sums = (
         records.groupBy(_PLACES)
@@ -167,50 +163,8 @@ def _unfit(records: pa.Table, rows: pa.Table) -> pa.Table:
     names = names_in(records[_ITEMS], rows[BASE], rows[UNCERTAIN])
     record_items, row = numbered(records[_ITEMS], names), row.astype(np.int64)
     record = np.repeat(np.arange(sizes.size), sizes)
-    base, uncertain, certain = (numbered(rows[name], names) for name in (BASE, UNCERTAIN, _CERTAIN))
-    most = np.asarray(rows[MAX_ERRORS], dtype=np.int64)
-    fault_counts = unfit_edges(record_items, record, row, base, uncertain, certain, most, len(names))
-    counts = {name: [int(value)] for name, value in zip(_EDGE_FAULTS, fault_counts, strict=True)}
-    loose = loose_rows(record_items, record[row >= 0], row[row >= 0], base, uncertain, most, len(names))
-    return pa.table({_EDGES: [wanted.size], **counts, "loose": [loose]})
-
-
-@compiled
-def unfit_edges(
-    records: Lists, record: Ints, row: Ints, base: Lists, uncertain: Lists, certain: Lists, most: Ints, items: int
-) -> tuple[int, int, int]:
-    """Counts of edges (record[e], row[e]), grouped by record, with an error that is not uncertain, too many, or no row."""
-    offsets, numbers = records
-    has = np.zeros(items, dtype=np.bool_)
-    outside, too_many, missing = 0, 0, 0
-    last = -1
-    for edge in range(record.size):
-        current = record[edge]
-        if current != last:
-            if last >= 0:
-                for at in range(offsets[last], offsets[last + 1]):
-                    has[numbers[at]] = False
-            for at in range(offsets[current], offsets[current + 1]):
-                has[numbers[at]] = True
-            last = current
-        if row[edge] < 0:
-            missing += 1
-            continue
-        size = offsets[current + 1] - offsets[current]
-        sure = shared(has, certain, row[edge])
-        covers_all = sure + shared(has, uncertain, row[edge]) == size  # the record has nothing else
-        if not covers_all or sure < certain[0][row[edge] + 1] - certain[0][row[edge]]:
-            outside += 1
-        elif size + base[0][row[edge] + 1] - base[0][row[edge]] - 2 * shared(has, base, row[edge]) > most[row[edge]]:
-            too_many += 1
-    return outside, too_many, missing
-
-
-@compiled
-def shared(has: Marks, lists: Lists, row: int) -> int:
-    """The number of items of a row's list that the marked record has."""
-    total = 0
-    for at in range(lists[0][row], lists[0][row + 1]):
-        if has[lists[1][at]]:
-            total += 1
-    return total
+    base, uncertain = (numbered(rows[name], names) for name in (BASE, UNCERTAIN))
+    most, found = np.asarray(rows[MAX_ERRORS], dtype=np.int64), row >= 0
+    faults = faults_of(record_items, record[found], row[found], base, uncertain, most, len(names))
+    counts = {_EDGES: wanted.size, **faults._asdict(), "missing": int((~found).sum())}
+    return pa.table({name: [counts[name]] for name in (_EDGES, *_EDGE_FAULTS, *_ROW_FAULTS)})

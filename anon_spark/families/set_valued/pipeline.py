@@ -150,10 +150,10 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         """The checks use the private graph of the run, which comes with the staged release."""
         columns, degree, recoding = self.job.columns, self.job.degree, staged.recoding
         evidence = recoding.evidence()
-        linked, edges = evidence["linked"], evidence["edges"]
+        linked = evidence["linked"]
         read, rows = staged.source, recoding.identity[0]
         checks = together(
-            self._graph_checks(linked, staged, edges),
+            self._graph_checks(evidence, staged),
             fields_check(staged.release),
             linked_check(read, linked, columns.items, columns.sensitive),
             nr_compat_check(read, staged.release, columns.items, degree, columns.label, self.job.nulls, rows=rows),
@@ -167,13 +167,14 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         return checks.then(examined)
 
     def _graph_checks(
-        self, linked: DataFrame, staged: Staged[SetValuedRecoding], edges: DataFrame
+        self, evidence: Mapping[str, DataFrame], staged: Staged[SetValuedRecoding]
     ) -> Pending[tuple[list[Verdict], Verdict]]:
         """The promise, and compatibility: by one look at every block, and only if that finds a fault by counts of it."""
         wanted = Promise(
             self.job.degree, self.job.columns.items, self.job.columns.label, self.job.privacy.l, self.given.get(DRAWS_KEY)
         )
-        looked_at = sound_blocks(linked, staged.rows, edges, wanted)
+        linked, graph, edges = (evidence[name] for name in ("linked", "graph", "edges"))
+        looked_at = sound_blocks(linked, staged.rows, graph, wanted)
         return looked_at.then(lambda sound: self._graph_verdicts(sound, linked, staged, edges))
 
     def _graph_verdicts(

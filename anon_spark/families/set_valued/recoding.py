@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, ROWS, SLOT, UNCERTAIN, quoted
+from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, ROWS, SLOT, SLOTS, TAKEN, UNCERTAIN, quoted
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.recoding import Recoding
 from anon_spark.families.set_valued.block import Settings
@@ -20,7 +20,6 @@ from anon_spark.families.set_valued.slots import (
     FLIPS,
     KIND,
     SIZE,
-    SLOTS,
     STEPS,
     drawn_again,
     edges_of,
@@ -76,10 +75,11 @@ class SetValuedRecoding(Recoding):
         return shuffled(self.slots.select(BASE, UNCERTAIN, MAX_ERRORS, *values, BLOCK, SLOT), key, self.published)
 
     def evidence(self) -> Mapping[str, DataFrame]:
-        """For the audit, never published: `linked`, the records with their private link; `edges`, the graph."""
+        """For the audit, never published: `linked`, the records with their private link; `graph`, the slots of each; `edges`,
+        the same with a row for every edge."""
         values = [F.col(VALUE).alias(self.sensitive)] if self.sensitive is not None else []
         linked = self.records.frame.select(LINK, F.col(ITEMS).alias(self.items), *values)
-        return {"linked": linked, "edges": edges_of(self.slots)}
+        return {"linked": linked, "graph": self.slots.select(LINK, BLOCK, PART, SLOTS, TAKEN), "edges": edges_of(self.slots)}
 
     def drawn_again(self, keys: Sequence[str], blocks: int | None = None) -> DataFrame:
         """Fresh assignments of the same graph, for simulated attacks: LINK, BLOCK, SLOT, DRAW. blocks: how many, if known."""

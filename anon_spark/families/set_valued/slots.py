@@ -25,6 +25,8 @@ from anon_spark.columns import (
     PREFIX,
     ROUND,
     SLOT,
+    SLOTS,
+    TAKEN,
     UNCERTAIN,
 )
 from anon_spark.errors import DataError, LimitExceeded
@@ -38,8 +40,6 @@ from anon_spark.primitives.blocks import joined_blocks, numbers_in
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of, number_lists
 
-SLOTS = PREFIX + "slots"  # the slots of the original at this rank, by round
-TAKEN = PREFIX + "taken"  # the round that is published
 KIND = PREFIX + "kind"  # which order the block has
 SIZE = PREFIX + "size"  # items of the original
 FLIPS = PREFIX + "flips"  # items in which the original differs from the bases of its slots, summed

@@ -31,7 +31,7 @@ from anon_spark.families.set_valued.kernels.segments import (
 from anon_spark.families.set_valued.kernels.tours import tours
 from anon_spark.families.set_valued.kernels.windows import improved_ring, window_neighbours
 from anon_spark.kernels import randomness
-from anon_spark.kernels.bitmaps import Sets, bitmaps, in_common, items_of, sets_of, steps_along, taken
+from anon_spark.kernels.bitmaps import Sets, bitmaps, columns_of, in_common, items_of, sets_of, steps_along, taken
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.gray import gray_keys
 from anon_spark.kernels.randomness import stream, uniform
@@ -98,7 +98,7 @@ def test_in_common_goes_round_the_ring(rng: Random) -> None:
     """Few items are looked up one by one, many are compared by words: both ways, more places than bitmaps."""
     records = [*randoms(rng, 6, 200, 0.01), *randoms(rng, 3, 200, 0.7)]
     block, other = sets([*records, frozenset(range(1, 201))]), randoms(rng, 5, 200, 0.4)
-    shown = bitmaps(arrays(other)[0], (arrays(other)[1] - 1).astype(np.int32), 200)
+    shown = columns_of(bitmaps(arrays(other)[0], (arrays(other)[1] - 1).astype(np.int32), 200))
     first, found = rng.randrange(-9, 9), np.empty(8, dtype=np.int64)
     for record in range(9):
         in_common(block, record, shown, first, found)
@@ -309,7 +309,7 @@ def test_the_change_of_a_move_is_exact(rng: Random, k: int) -> None:
     counts = np.zeros(words * 64, dtype=np.int32)
 
     def computed() -> windows.Windows:
-        numbers, masks = np.zeros((2, count), dtype=np.int64), np.zeros((2, count, words), dtype=np.uint64)
+        numbers, masks = np.zeros((2, count), dtype=np.int64), np.zeros((2, words, count), dtype=np.uint64)
         found = windows.Windows(numbers[0], masks[0], masks[1], numbers[1])
         windows.refresh(block, ring, k, found, 0, count, counts)
         return found

@@ -10,7 +10,7 @@ import numpy as np
 from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.set_valued.kernels.graphs import Graph
 from anon_spark.families.set_valued.kernels.windows import FAR, Windows, refresh
-from anon_spark.kernels.bitmaps import Sets, in_common, size_of
+from anon_spark.kernels.bitmaps import Sets, columns_of, in_common, size_of
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.randomness import uniform
@@ -95,7 +95,7 @@ def nearest_spaced(
     plain = np.zeros(count, dtype=np.int64)  # the same, unweighted
     rows = np.zeros((max(l - 1, 1), count), dtype=np.int64)  # distances to the last l - 1, by rank modulo l - 1
     sizes = sets.offsets[1:] - sets.offsets[:-1]
-    same = np.empty(count, dtype=np.int64)
+    same, columns = np.empty(count, dtype=np.int64), columns_of(sets.bits)
     remaining = np.bincount(labels)
     first, last = np.full(remaining.size, NEVER, dtype=np.int64), np.full(remaining.size, NEVER, dtype=np.int64)
     best = np.int64(start)
@@ -108,7 +108,7 @@ def nearest_spaced(
             first[label] = rank
         offered = labels_to_follow(remaining, first, last, rank + 1, count, g)
         row = rows[rank % rows.shape[0]]
-        in_common(sets, int(newest), sets.bits, 0, same)
+        in_common(sets, int(newest), columns, 0, same)
         best = np.int64(NEVER)
         for record in order:
             if placed[record]:
@@ -173,21 +173,23 @@ def inserted(sets: Sets, kept: Ints, rest: Ints, labels: Codes, l: int, g: int) 
     ring = np.empty(total, dtype=np.int64)
     ring[: kept.size] = kept
     short, cost = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
-    less, more = np.empty((total, words), dtype=np.uint64), np.empty((total, words), dtype=np.uint64)
+    less, more = np.empty((words, total), dtype=np.uint64), np.empty((words, total), dtype=np.uint64)
     counts = np.zeros(words * 64, dtype=np.int32)
     size = kept.size
-    refresh(sets, ring[:size], l, Windows(short[:size], less[:size], more[:size], cost[:size]), 0, size, counts)
+    refresh(sets, ring[:size], l, Windows(short[:size], less[:, :size], more[:, :size], cost[:size]), 0, size, counts)
     for record in rest:
-        windows = Windows(short[:size], less[:size], more[:size], cost[:size])
+        windows = Windows(short[:size], less[:, :size], more[:, :size], cost[:size])
         gap = cheapest_gap(sets, ring[:size], record, labels, l, g, windows)
         if gap < 0:
             return ring, size
         for rank in range(size, gap + 1, -1):
             ring[rank], short[rank], cost[rank] = ring[rank - 1], short[rank - 1], cost[rank - 1]
-            less[rank], more[rank] = less[rank - 1], more[rank - 1]
+        for word in range(words):
+            for rank in range(size, gap + 1, -1):
+                less[word, rank], more[word, rank] = less[word, rank - 1], more[word, rank - 1]
         ring[gap + 1] = record
         size += 1
-        windows = Windows(short[:size], less[:size], more[:size], cost[:size])
+        windows = Windows(short[:size], less[:, :size], more[:, :size], cost[:size])
         refresh(sets, ring[:size], l, windows, gap + 1, l, counts)
     return ring, size
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.kernels.bitmaps import Sets, in_common
+from anon_spark.kernels.bitmaps import Sets, columns_of, in_common
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
 
@@ -19,15 +19,17 @@ HOT, COLD = 0.5, 0.1  # temperature at the start and at the end, in flipped bits
 LEAST_NEAR, MOST_NEAR = 12, 48
 DENSE_BYTES = 2**26  # counts of all groups are kept up to here; above, those of two groups are counted anew
 WEIGHT = 2**24  # of a record with one item
+SHIFT = 44  # in `held`: weights of up to 2^20 members are below
+ONE = 1 << SHIFT
 SEED = np.uint64(0x9E3779B97F4A7C15)  # public: groups depend on the records alone, never on the secret of a run
 
 
 class Groups(NamedTuple):
     """Group g: the first size[g] of members[g]; group_of and place: where each record is; weight: of each record.
 
-    Per row (a group, or one of two scratch rows): counts and weighed, how many members have an item, and their weights;
-    total, the weights of all members; base, how many items more than half of them have; items_of and weight_of, how many items
-    c members have, and the weights of these members.
+    Per row (a group, or one of two scratch rows): held, how many members have an item, times ONE, plus the weights of these
+    members; total, the weights of all members; base, how many items more than half of them have; items_of and weight_of, how
+    many items c members have, and the weights of these members.
     """
 
     members: Codes
@@ -35,8 +37,7 @@ class Groups(NamedTuple):
     group_of: Codes
     place: Codes
     weight: Ints
-    counts: Codes
-    weighed: Ints
+    held: Ints
     total: Ints
     base: Ints
     items_of: Ints
@@ -69,7 +70,7 @@ def regrouped(sets: Sets, sizes: Ints, k: int, labels: Codes | None, effort: str
         return as_before
     size = np.diff(sets.offsets)
     weight = np.where(size > 0, WEIGHT // np.maximum(size, 1), 0).astype(np.int64)
-    dense = sizes.size * int(sets.codes.size) * 12 <= DENSE_BYTES
+    dense = sizes.size * int(sets.codes.size) * 8 <= DENSE_BYTES
     groups = groups_of(sizes, 2 * k - 1, weight, int(sets.codes.size), dense)
     known = np.full(count, -1, dtype=np.int32) if labels is None else labels.astype(np.int32)
     unit = float(weight[size > 0].mean()) if (size > 0).any() else 0.0
@@ -92,7 +93,6 @@ def groups_of(sizes: Ints, most: int, weight: Ints, items: int, dense: bool) -> 
         group.astype(np.int32),
         place.astype(np.int32),
         weight,
-        np.zeros((rows, max(1, items)), dtype=np.int32),
         np.zeros((rows, max(1, items)), dtype=np.int64),
         np.zeros(rows, dtype=np.int64),
         np.zeros(rows, dtype=np.int64),
@@ -105,9 +105,9 @@ def groups_of(sizes: Ints, most: int, weight: Ints, items: int, dense: bool) -> 
 def nearest(sets: Sets, records: Codes, most: int) -> Codes:
     """The places among `records` of those that differ from each in the fewest items, nearest first. Ties: the earlier one."""
     near, distance = np.empty((records.size, most), dtype=np.int32), np.empty(most, dtype=np.int64)
-    shared, sizes = np.empty(sets.bits.shape[0], dtype=np.int64), np.diff(sets.offsets)
+    shared, sizes, columns = np.empty(sets.bits.shape[0], dtype=np.int64), np.diff(sets.offsets), columns_of(sets.bits)
     for at in range(records.size):
-        in_common(sets, records[at], sets.bits, 0, shared)
+        in_common(sets, records[at], columns, 0, shared)
         held = 0
         for other in range(records.size):
             if other == at:
@@ -231,16 +231,16 @@ def place(groups: Groups, one: int, other: int, here: int, there: int) -> None:
 @compiled
 def add(sets: Sets, groups: Groups, row: int, record: int, times: int) -> None:
     """Count a record in a row, or (-1) take it out; `base` is left to `count_base`."""
-    groups.total[row] += times * groups.weight[record]
+    weight = groups.weight[record]
+    groups.total[row] += times * weight
     for at in range(sets.offsets[record], sets.offsets[record + 1]):
-        item = sets.items[at]
-        having, weighed = groups.counts[row, item], groups.weighed[row, item]
-        after, after_weighed = having + times, weighed + times * groups.weight[record]
-        groups.counts[row, item], groups.weighed[row, item] = after, after_weighed
+        held = groups.held[row, sets.items[at]]
+        having, weighed = held // ONE, held % ONE
+        groups.held[row, sets.items[at]] = held + times * (ONE + weight)
         groups.items_of[row, having] -= 1
         groups.weight_of[row, having] -= weighed
-        groups.items_of[row, after] += 1
-        groups.weight_of[row, after] += after_weighed
+        groups.items_of[row, having + times] += 1
+        groups.weight_of[row, having + times] += weighed + times * weight
 
 
 @compiled
@@ -261,27 +261,35 @@ def load(sets: Sets, groups: Groups, group: int, row: int, times: int) -> None:
 def exchanged(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joins: int) -> int:
     """By how much the cost of a group grows if one record leaves and another joins."""
     size, total, base = groups.size[group], groups.total[row], groups.base[row]
-    after_total = total - groups.weight[leaves] + groups.weight[joins]
-    change, at, other = np.int64(0), sets.offsets[leaves], sets.offsets[joins]
-    while at < sets.offsets[leaves + 1] or other < sets.offsets[joins + 1]:
-        item = np.int32(2**31 - 1)
-        if at < sets.offsets[leaves + 1]:
-            item = sets.items[at]
-        if other < sets.offsets[joins + 1]:
-            item = min(item, sets.items[other])
-        having, weighed = groups.counts[row, item], groups.weighed[row, item]
-        after, after_weighed = having, weighed
-        if at < sets.offsets[leaves + 1] and sets.items[at] == item:
-            after, after_weighed, at = after - 1, after_weighed - groups.weight[leaves], at + 1
-        if other < sets.offsets[joins + 1] and sets.items[other] == item:
-            after, after_weighed, other = after + 1, after_weighed + groups.weight[joins], other + 1
-        if 2 * having > size:
-            base -= 1
-            change -= total - weighed
-        else:
-            change -= weighed
-        change += after_total - after_weighed if 2 * after > size else after_weighed
+    left, come = groups.weight[leaves], groups.weight[joins]
+    after_total, change = total - left + come, np.int64(0)
+    for at in range(sets.offsets[leaves], sets.offsets[leaves + 1]):
+        item = sets.items[at]
+        held, both = groups.held[row, item], has(sets, joins, item)
+        having, weighed = held // ONE, held % ONE
+        base -= 2 * having > size
+        change += charged(having - 1 + both, weighed - left + both * come, size, after_total)
+        change -= charged(having, weighed, size, total)
+    for at in range(sets.offsets[joins], sets.offsets[joins + 1]):
+        item = sets.items[at]
+        held, alone = groups.held[row, item], 1 - has(sets, leaves, item)  # items of both are counted
+        having, weighed = held // ONE, held % ONE
+        base -= alone * (2 * having > size)
+        change += alone * charged(having + 1, weighed + come, size, after_total)
+        change -= alone * charged(having, weighed, size, total)
     return int(change + base * (after_total - total))
+
+
+@compiled
+def has(sets: Sets, record: int, item: int) -> int:
+    """1 if a record has an item, else 0."""
+    return np.int64((sets.bits[record, item >> 6] >> np.uint64(item & 63)) & np.uint64(1))
+
+
+@compiled
+def charged(having: int, weighed: int, size: int, total: int) -> int:
+    """What an item costs a group: the weights of the members that have it, or of those that lack it if more than half have it."""
+    return total - weighed if 2 * having > size else weighed
 
 
 @compiled
@@ -297,16 +305,13 @@ def resized(sets: Sets, groups: Groups, group: int, row: int, record: int, times
         items, weights = groups.items_of[row, edge], groups.weight_of[row, edge]
     change = np.int64(0)
     for at in range(sets.offsets[record], sets.offsets[record + 1]):
-        having, weighed = groups.counts[row, sets.items[at]], groups.weighed[row, sets.items[at]]
-        after, after_weighed = having + times, weighed + times * groups.weight[record]
+        held = groups.held[row, sets.items[at]]
+        having, weighed = held // ONE, held % ONE
         if not odd and having == edge:
             items, weights = items - 1, weights - weighed
-        if 2 * having > size:
-            base -= 1
-            change -= total - weighed
-        else:
-            change -= weighed
-        change += after_total - after_weighed if 2 * after > after_size else after_weighed
+        base -= 2 * having > size
+        change += charged(having + times, weighed + times * groups.weight[record], after_size, after_total)
+        change -= charged(having, weighed, size, total)
     if times > 0:
         base -= items
         change += weights - (items * total - weights)

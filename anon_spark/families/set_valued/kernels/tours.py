@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_spark.kernels.bitmaps import Sets, in_common, size_of
+from anon_spark.kernels.bitmaps import Sets, columns_of, in_common, size_of
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
 
@@ -31,9 +31,9 @@ def tours(sets: Sets, order: Ints, starts: Ints) -> Ints:
 def distances(sets: Sets, records: Ints) -> Codes:
     """All Hamming distances between some records."""
     distance = np.zeros((records.size, records.size), dtype=np.int32)
-    bitmaps, shared = sets.bits[records], np.empty(records.size, dtype=np.int64)
+    columns, shared = columns_of(sets.bits[records]), np.empty(records.size, dtype=np.int64)
     for place in range(records.size):
-        in_common(sets, records[place], bitmaps, 0, shared)
+        in_common(sets, records[place], columns, 0, shared)
         for other in range(records.size):
             both = size_of(sets, records[place]) + size_of(sets, records[other])
             distance[place, other] = both - 2 * shared[other]

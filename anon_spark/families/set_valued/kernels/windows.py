@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.kernels.bitmaps import Sets, Words, in_common, size_of
+from anon_spark.kernels.bitmaps import Sets, Words, columns_of, in_common, size_of
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
 
@@ -33,11 +33,12 @@ def window_neighbours(sets: Sets, order: Ints, k: int) -> Ints:
     plain = np.zeros(count, dtype=np.int64)  # R: the same, unweighted
     rows = np.zeros((max(k - 1, 1), count), dtype=np.int64)  # distances to the last k - 1, by rank modulo k - 1
     sizes, shared = np.diff(sets.offsets), np.empty(sets.bits.shape[0], dtype=np.int64)
+    columns = columns_of(sets.bits)
     best = 0
     for rank in range(count):
         record, row = order[best], rank % rows.shape[0]
         ring[rank], placed[best] = record, True
-        in_common(sets, record, sets.bits, 0, shared)
+        in_common(sets, record, columns, 0, shared)
         best = -1
         for at in range(count):
             if placed[at]:
@@ -55,7 +56,7 @@ class Windows(NamedTuple):
     """Per rank e of a ring: the window of the k - 1 records up to e, and the cost of the window of k records up to e.
 
     Of the shorter window: its cost F, the items that cost less with one more record (`less`: 2c ≥ k), and those that do
-    not cost more (`rest`: 2(c + 1) > k).
+    not cost more (`rest`: 2(c + 1) > k), both as columns of bitmaps: [word, rank].
     """
 
     short: Ints
@@ -77,8 +78,8 @@ def improved_ring(sets: Sets, order: Ints, k: int, span: int) -> Ints:
     words = sets.bits.shape[1]
     windows = Windows(
         np.zeros(count, dtype=np.int64),
-        np.zeros((count, words), dtype=np.uint64),
-        np.zeros((count, words), dtype=np.uint64),
+        np.zeros((words, count), dtype=np.uint64),
+        np.zeros((words, count), dtype=np.uint64),
         np.zeros(count, dtype=np.int64),
     )
     counts = np.zeros(words * 64, dtype=np.int32)
@@ -126,17 +127,17 @@ def refresh(sets: Sets, ring: Ints, k: int, windows: Windows, first: int, number
         windows.cost[rank] = total
         total += shift_counts(sets, ring[(rank - k + 1) % count], counts, -1, k)
         windows.short[rank] = total
-        windows.less[rank] = np.uint64(0)
-        windows.rest[rank] = np.uint64(0)
+        windows.less[:, rank] = np.uint64(0)
+        windows.rest[:, rank] = np.uint64(0)
         for back in range(k - 1):
             record = ring[(rank - back) % count]
             for at in range(sets.offsets[record], sets.offsets[record + 1]):
                 item = sets.items[at]
                 bit = np.uint64(1) << np.uint64(item & 63)
                 if 2 * counts[item] >= k:
-                    windows.less[rank, item >> 6] |= bit
+                    windows.less[item >> 6, rank] |= bit
                 if 2 * (counts[item] + 1) > k:
-                    windows.rest[rank, item >> 6] |= bit
+                    windows.rest[item >> 6, rank] |= bit
     for back in range(k - 1):
         shift_counts(sets, ring[(first + number - 1 - back) % count], counts, -1, k)
 
@@ -206,10 +207,23 @@ def move(ring: Ints, windows: Windows, place: Ints, rank: int, gap: int, k: int)
         ring[to] = ring[source]
         place[ring[to]] = to
         windows.short[to], windows.cost[to] = windows.short[source], windows.cost[source]
-        windows.less[to], windows.rest[to] = windows.less[source], windows.rest[source]
+    for word in range(windows.less.shape[0]):
+        pulled(windows.less[word], rank, steps, ahead)
+        pulled(windows.rest[word], rank, steps, ahead)
     landed = (rank + steps) % count if ahead else (rank - steps) % count
     ring[landed] = record
     place[record] = landed
+
+
+@compiled
+def pulled(values: Words, rank: int, steps: int, ahead: bool) -> None:
+    """Let the values of the next `steps` ranks of a ring, ahead or behind, each take the place of the one before it."""
+    to, count = rank, values.size
+    for _ in range(steps):
+        source = to + 1 if ahead else to - 1
+        source = 0 if source == count else count - 1 if source < 0 else source
+        values[to] = values[source]
+        to = source
 
 
 @compiled
