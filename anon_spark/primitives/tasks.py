@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from anon_spark.columns import PREFIX
+from anon_spark.engine import setting
 from anon_spark.kernels.classes import Codes, Ints
 
 MOST_TASKS = 1_000
+IN_TURN = 4  # tasks for each partition of a shuffle: so that one of many groups holds up no other
 COLUMN = PREFIX + "column_"  # + position: name of a column inside a task
 
 Task = Callable[[pa.Table], pa.Table]
@@ -43,17 +45,24 @@ def _positions(frame: DataFrame) -> DataFrame:
     return frame.toDF(*(f"{COLUMN}{at}" for at in range(len(frame.columns))))
 
 
+def shared_tasks(spark: SparkSession, groups: int) -> int:
+    """How many tasks share some groups: a few for each that the session runs at a time, because every task has its price."""
+    at_once = setting(spark, "spark.sql.shuffle.partitions", "")
+    most = IN_TURN * int(at_once) if at_once.isdigit() else MOST_TASKS
+    return max(1, min(groups, most, MOST_TASKS))
+
+
 def in_groups(
-    frame: DataFrame, by: str, work: Task, schema: T.StructType | str, groups: int | None = None
+    frame: DataFrame, by: str, work: Task, schema: T.StructType | str, groups: int | None = None, costly: bool = False
 ) -> DataFrame:
-    """One call per group. groups: their approximate number, if known. Cost: one shuffle, and a count if it is not.
+    """One call per group. groups: their approximate number, if known; costly: each takes seconds, and gets a task of its own.
 
     The number of partitions is explicit: Spark would put small but costly groups into one task. Columns are renamed by
-    position: Spark takes a dot in a name for a field.
+    position: Spark takes a dot in a name for a field. Cost: one shuffle, and a count if the number of groups is not known.
     """
     if groups is None:
         groups = int(frame.select(F.approx_count_distinct(by)).collect()[0][0])
-    tasks, names = min(max(groups, 1), MOST_TASKS), frame.columns
+    tasks, names = min(max(groups, 1), MOST_TASKS) if costly else shared_tasks(frame.sparkSession, groups), frame.columns
     if isinstance(schema, str):
         return frame.repartition(tasks, by).groupBy(by).applyInArrow(work, schema)
     inner, expected, key = by_position(schema), schema.names, f"{COLUMN}{names.index(by)}"

@@ -34,7 +34,8 @@ def initial_clusters(records: Records, settings: Settings, key: str, workspace: 
     chunks = 1 if records.rows <= CHUNK_RECORDS else None
     narrow = T.StructType([field for field in chunked.schema.fields if field.name != CHUNK])
     blocked = workspace.store(
-        in_groups(chunked, CHUNK, _block(records.attributes, settings), _with_long(narrow, BLOCK), chunks), "blocks"
+        in_groups(chunked, CHUNK, _block(records.attributes, settings), _with_long(narrow, BLOCK), chunks, costly=True),
+        "blocks",
     )
     blocks = 1 if records.rows <= settings.block_records else 2 * records.rows // settings.block_records  # about
     work, schema = _cluster(records.attributes, settings, key), _with_long(blocked.schema, CLUSTER)

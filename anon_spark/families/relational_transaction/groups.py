@@ -48,7 +48,7 @@ from anon_spark.families.relational_transaction.summaries import (
 from anon_spark.kernels.classes import Ints
 from anon_spark.primitives.blocks import MOST_BLOCKS, merged_with, numbers_in, renumbered
 from anon_spark.primitives.rounds import Workspace, collect_small
-from anon_spark.primitives.tasks import MOST_TASKS, in_groups
+from anon_spark.primitives.tasks import in_groups, shared_tasks
 
 GROUP = PREFIX + "group"
 WEIGHTED, STEP, LOSS, ONE, OTHER = (PREFIX + name for name in ("weighted", "step", "loss", "one", "other"))
@@ -253,7 +253,7 @@ def placed_sets(summaries: DataFrame, sets: DataFrame) -> DataFrame:
 def together(clusters: DataFrame, other: DataFrame, groups: int, work: CoTask, schema: Any) -> DataFrame:
     """One call per group of two frames. Cost: one shuffle of both; no action."""
     renamed = other.withColumnRenamed(GROUP, PLACED)  # both may come from one frame
-    tasks = min(groups, MOST_TASKS)
+    tasks = shared_tasks(clusters.sparkSession, groups)
     keyed = ((clusters, GROUP), (renamed, PLACED))
     left, right = (frame.repartition(tasks, name).groupBy(name) for frame, name in keyed)
     return left.cogroup(right).applyInArrow(work, schema)

@@ -58,7 +58,8 @@ def recode_blocks(
     """
     while True:
         _refuse_large(blocked)
-        stored = workspace.store(in_groups(blocked, BLOCK, _recode(records, settings, key), _schema(records)), "slots")
+        work = _recode(records, settings, key)
+        stored = workspace.store(in_groups(blocked, BLOCK, work, _schema(records), costly=True), "slots")
         failed = stored.where(F.col(SLOT).isNull()).select(BLOCK)
         if failed.isEmpty():
             return stored
