@@ -84,6 +84,11 @@ def runs_here(spark: SparkSession) -> bool:
     return not on_connect(spark) and setting(spark, "spark.master", "").startswith("local")
 
 
+def tasks_at_once(spark: SparkSession) -> int | None:
+    """How many tasks the session runs at a time; None where it does not tell, as on Connect. On a cluster: as of now."""
+    return None if on_connect(spark) else spark.sparkContext.defaultParallelism
+
+
 def on_connect(spark: SparkSession) -> bool:
     """Whether the session is a client of a Spark Connect server."""
     return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(spark).__mro__)

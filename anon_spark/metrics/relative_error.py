@@ -96,17 +96,18 @@ def draw_workload(
     )
     parts = [part for name in names for part in (F.isnull(name), F.col(name))]
     possible = [at for at, (x, _) in enumerate(kinds) if x <= len(names)]
+    # rows with too few items come last, not out: Spark would filter before it groups, so group once for each kind
+    hashes = {at: F.xxhash64(F.lit(f"{seed} {at}"), *parts, _ITEMS, _TIMES) for at in possible}
     drawn = [
-        numbered.where(F.size(_ITEMS) >= kinds[at][1])
-        .select("*", F.lit(at).alias(_KIND), F.xxhash64(F.lit(f"{seed} {at}"), *parts, _ITEMS, _TIMES).alias(_DRAWN))
-        .orderBy(_DRAWN, *names, _ITEMS, _TIMES)
+        numbered.select("*", F.lit(at).alias(_KIND), F.when(F.size(_ITEMS) >= kinds[at][1], hashes[at]).alias(_DRAWN))
+        .orderBy(F.asc_nulls_last(_DRAWN), *names, _ITEMS, _TIMES)
         .limit(queries)
         for at in possible
     ]
     if not drawn:
         return Workload(tuple(kinds), ())
     table = collect_small(reduce(DataFrame.unionByName, drawn), queries * len(kinds), "Rows that queries are made of")
-    rows = sorted(table.to_pylist(), key=lambda row: (row[_KIND], row[_DRAWN]))
+    rows = sorted((row for row in table.to_pylist() if row[_DRAWN] is not None), key=lambda row: (row[_KIND], row[_DRAWN]))
     sampled: list[Query] = []
     for at in possible:
         candidates = [row for row in rows if row[_KIND] == at]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from anon_spark.errors import DataError
 from anon_spark.model.findings import Finding
+from anon_spark.runs.duration import expectation
 from anon_spark.runs.findings import planned_findings
 from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
@@ -25,6 +26,7 @@ class Plan:
     drawn_before: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    duration: str | None = None
 
     def lines(self) -> list[str]:
         at = "" if self.input_version is None else f" at version {self.input_version}"
@@ -35,6 +37,7 @@ class Plan:
             f"guarantee: {self.guarantee}",
             *counted,
             f"published columns: {', '.join(self.published)}",
+            *([] if self.duration is None else [f"a run would take: {self.duration}"]),
             *(f"would write: {place}" for place in self.writes),
             *(again if self.already_published else []),
             *(f"a run would need --redraw: {text}" for text in self.drawn_before),
@@ -70,5 +73,6 @@ def plan(prepared: Preparation) -> Plan:
         already_published=current is not None,
         drawn_before=[] if current is not None else identity.second_draw(redraw=True),
         notes=prepared.input_notes(),
+        duration=expectation(job.family, counts["rows"], prepared.source.frame.sparkSession),
         findings=planned_findings(steps, prepared.source.frame, counts["rows"], job.limits, prepared.source.small),
     )

@@ -8,6 +8,7 @@ several times. Only after a no are they needed: to tell what is wrong, and how o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -113,7 +114,7 @@ def looked_at(records: pa.Table, rows: pa.Table, promise: Promise) -> pa.Table:
         and _is_drawn(graph, int(records.column(_PLACE)[0].as_py()), promise)
         and _is_true(graph, records, rows, promise)
     )
-    hashes = np.asarray(records.column(_HASH).fill_null(0), dtype=np.int64)
+    hashes = np.asarray(records.column(_HASH).drop_null(), dtype=np.int64)
     links = int(hashes.view(np.uint64).sum().astype(np.int64)) if hashes.size else 0  # as the bits of a long
     parts, edges = (0, 0) if graph is None else (int(graph.part.max()) + 1, graph.record.size)
     counts = (records.num_rows, rows.num_rows, parts, edges, int(not sound), links)
@@ -136,8 +137,8 @@ class _Graph:
     def of(cls, records: pa.Table, rows: pa.Table) -> _Graph | None:
         """None where something is null, a record or slot is there twice, or an edge has no record or no slot."""
         needed = [records.column(name) for name in (_PLACE, LINK, PART, SLOTS, TAKEN, _ITEMS)] + [rows.column(SLOT)]
-        slots = pc.list_flatten(records.column(SLOTS))
-        if any(column.null_count for column in (*needed, slots)) or not len(slots):
+        slots: Any = pc.list_flatten(records.column(SLOTS))
+        if any(column.null_count for column in needed) or slots.null_count or not len(slots):
             return None
         links, part, taken = (np.asarray(records.column(name), dtype=np.int64) for name in (LINK, PART, TAKEN))
         known = np.asarray(rows.column(SLOT), dtype=np.int64)

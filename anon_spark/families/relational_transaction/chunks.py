@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from anon_spark.columns import LINK, PREFIX
 from anon_spark.families.relational_transaction.kernels.relation import own_penalties
 from anon_spark.families.relational_transaction.records import Attributes, Floats, Records
 from anon_spark.kernels.classes import Ints
-from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.rounds import collect_small
 from anon_spark.primitives.tasks import number_lists
 
 CHUNK = PREFIX + "chunk"  # as in a binary heap: the halves of chunk c are 2 c and 2 c + 1
@@ -33,23 +34,23 @@ class Cut:
     border: float
 
 
-def in_chunks(records: Records, least: int, workspace: Workspace) -> DataFrame:
+def in_chunks(records: Records, least: int) -> DataFrame:
     """The records with CHUNK; each has at most CHUNK_RECORDS of them.
 
     A number is cut at a border of its buckets, a category between children of the chunk's node, where the halves are closest
     in size. The attribute is the one whose penalty falls most. Halves have at least `least` records.
-    Guarantee: depends on the values alone, never on partitions. Cost: two jobs and a rewrite for each doubling of the table
-    beyond CHUNK_RECORDS; none for smaller tables.
+    Guarantee: depends on the values alone, never on partitions. Cost: two jobs over the quasi-identifiers for each doubling of
+    the table beyond CHUNK_RECORDS; none for smaller tables.
     """
-    frame = records.narrow.withColumn(CHUNK, F.lit(1).cast("long"))
     if records.rows <= CHUNK_RECORDS:
-        return frame
+        return records.narrow.withColumn(CHUNK, F.lit(1).cast("long"))
+    attributes, cuts = records.attributes, dict[int, Cut]()
     while True:
-        ranges = _ranges(frame, records.attributes)
+        values = _chunked(records.narrow.select(LINK, *attributes.columns), attributes, cuts)
+        ranges = _ranges(values, attributes)
         if not ranges:
-            return frame
-        cuts = _cuts(frame, records.attributes, ranges, least)
-        frame = workspace.store(_halved(frame, records.attributes, cuts), "chunks")
+            return _chunked(records.narrow, attributes, cuts)
+        cuts |= _cuts(values, attributes, ranges, least)
 
 
 def chunk_order(chunk: int) -> int:
@@ -149,25 +150,26 @@ def _best(attributes: Attributes, span: Span, borders: list[Floats], counts: lis
     return best
 
 
-def _halved(frame: DataFrame, attributes: Attributes, cuts: Mapping[int, Cut]) -> DataFrame:
+def _chunked(frame: DataFrame, attributes: Attributes, cuts: Mapping[int, Cut]) -> DataFrame:
+    """The frame with CHUNK, after all these cuts."""
     names = frame.columns
-    values = [names.index(name) for name in attributes.columns]
-    link, chunk_at = names.index(LINK), names.index(CHUNK)
+    values, link = [names.index(name) for name in attributes.columns], names.index(LINK)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            chunks = np.asarray(batch.column(chunk_at)).copy()
-            halves = chunks.copy()
-            for chunk in np.unique(chunks).tolist():
-                if chunk in cuts:
-                    in_chunk, cut = chunks == chunk, cuts[chunk]
-                    if cut.attribute < 0:  # another bit on every depth: the same bit would divide them only once
-                        upper = (np.asarray(batch.column(link))[in_chunk] >> (chunk.bit_length() - 1)) & 1
-                    else:
-                        upper = np.asarray(batch.column(values[cut.attribute]))[in_chunk] >= cut.border
-                    halves[in_chunk] = 2 * chunk + upper
-            columns = [*batch.columns]
-            columns[chunk_at] = pa.array(halves)
-            yield pa.RecordBatch.from_arrays(columns, names=names)
+            chunks = np.empty(batch.num_rows, dtype=np.int64)
+            waiting = [(1, np.arange(batch.num_rows))]
+            while waiting:
+                chunk, rows = waiting.pop()
+                cut = cuts.get(chunk)
+                if cut is None or not rows.size:
+                    chunks[rows] = chunk
+                    continue
+                if cut.attribute < 0:  # another bit on every depth: the same bit would divide them only once
+                    upper = (np.asarray(batch.column(link))[rows] >> (chunk.bit_length() - 1)) & 1 == 1
+                else:
+                    upper = np.asarray(batch.column(values[cut.attribute]))[rows] >= cut.border
+                waiting += [(2 * chunk, rows[~upper]), (2 * chunk + 1, rows[upper])]
+            yield batch.append_column(CHUNK, pa.array(chunks))
 
-    return frame.mapInArrow(work, frame.schema)
+    return frame.mapInArrow(work, T.StructType([*frame.schema.fields, T.StructField(CHUNK, T.LongType())]))

@@ -30,7 +30,7 @@ def initial_clusters(records: Records, settings: Settings, key: str, workspace: 
     """
     if records.rows < settings.k:
         raise DataError(f"k = {settings.k} is more than the {records.rows:,} rows of the table. Lower k.", rows=records.rows)
-    chunked = in_chunks(records, 2 * settings.k, workspace)
+    chunked = in_chunks(records, 2 * settings.k)
     chunks = 1 if records.rows <= CHUNK_RECORDS else None
     narrow = T.StructType([field for field in chunked.schema.fields if field.name != CHUNK])
     blocked = workspace.store(

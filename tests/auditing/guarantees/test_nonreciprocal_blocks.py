@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,7 +114,7 @@ def unsure(case: Blocks) -> int:
     return next(at for at, row in enumerate(case.staged) if row[2] > 0)
 
 
-def node(case: Blocks, slots: Callable[[list[int]], list[int | None] | None]) -> Blocks:
+def node(case: Blocks, slots: Callable[[list[int]], Sequence[int | None] | None]) -> Blocks:
     """The case after the slots of the first record changed."""
     return replace(case, graph=changed(case.graph, 0, c3=slots(case.graph[0][3])))
 

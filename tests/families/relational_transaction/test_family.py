@@ -319,7 +319,7 @@ def test_records_that_are_all_alike_are_cut_at_random(
     alike = table.withColumn("born", F.lit(1950)).withColumn("income", F.lit(1.0)).withColumn("race", F.lit("thai"))
     with Workspace(spark) as workspace:
         recoding = anonymizer(method="rfirst").fit(alike, workspace)
-        sizes = chunks.in_chunks(recoding.records, 2 * K, workspace).groupBy(chunks.CHUNK).count().collect()
+        sizes = chunks.in_chunks(recoding.records, 2 * K).groupBy(chunks.CHUNK).count().collect()
         assert len(sizes) == 4 and max(row["count"] for row in sizes) <= 20
         assert replace(recoding.measured(), ul=0.0) == ClusterMeasures(0.0, 0.0, clusters=1, smallest=ROWS, largest=ROWS)
 

@@ -283,7 +283,7 @@ def exchanged(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joi
 @compiled
 def has(sets: Sets, record: int, item: int) -> int:
     """1 if a record has an item, else 0."""
-    return np.int64((sets.bits[record, item >> 6] >> np.uint64(item & 63)) & np.uint64(1))
+    return int(np.int64((sets.bits[record, item >> 6] >> np.uint64(item & 63)) & np.uint64(1)))
 
 
 @compiled
