@@ -17,6 +17,7 @@ from anon_spark.cli import main
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.tables import history
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.runs.duration import expectation
 from anon_spark.runs.plan import Plan
 from tests.published import ASKED, PublishedTown
 from tests.town import CITIES, LEVEL_TABLES, REMOVED, Town, people
@@ -253,6 +254,7 @@ def test_plan_counts_and_writes_nothing(town: Town, capsys: pytest.CaptureFixtur
         "rows with unseen values: 0",
         "null cells: 0",
         "published columns: age, sex, city, disease, weight",
+        f"a run would take: {expectation('lattice', 20, town.spark)}",
         f"would write: release {folder}/release (version 0, at most 20 rows)",
         f"would write: run log {folder}/runs (one row)",
         f"would write: report {folder}/report/town.html (with .json and .md beside it)",

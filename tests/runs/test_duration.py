@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from pyspark.sql import SparkSession
 
-from anon_spark.families.registry import FAMILIES
+from anon_spark.families.registry import NAMES
 from anon_spark.runs.duration import CORES, MEASURED, expectation, expected_seconds, spoken
 
 
 def test_every_family_has_measured_sizes_in_order() -> None:
-    assert set(MEASURED) == set(FAMILIES)
+    assert set(MEASURED) == set(NAMES)
     for points in MEASURED.values():
         assert len(points) > 1 and list(points) == sorted(points) and points[0][1] < points[-1][1]
 
@@ -20,7 +22,7 @@ def test_the_measured_sizes_are_given_back_and_others_lie_between(family: str) -
     points = MEASURED[family]
     for rows, seconds in points:
         assert expected_seconds(family, rows, CORES) == pytest.approx(seconds)
-    for (few, short), (many, long) in zip(points, points[1:], strict=False):
+    for (few, short), (many, long) in pairwise(points):
         assert short < expected_seconds(family, (few + many) // 2, CORES) < long
     rows, seconds = points[-1]
     assert expected_seconds(family, 10 * rows, CORES) == pytest.approx(10 * seconds)
@@ -35,7 +37,13 @@ def test_more_cores_shorten_all_but_the_least() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(1, "about 10 seconds"), (44, "about 40 seconds"), (100, "about 2 minutes"), (3_700, "about 62 minutes"), (8_000, "about 2 hours")],
+    [
+        (1, "about 10 seconds"),
+        (44, "about 40 seconds"),
+        (100, "about 2 minutes"),
+        (3_700, "about 62 minutes"),
+        (8_000, "about 2 hours"),
+    ],
 )
 def test_times_are_told_in_the_unit_of_people(seconds: float, text: str) -> None:
     assert spoken(seconds) == text
