@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
 # packages of jobs.benchmarks, each with main.py: SIZES, the command `scale`, maybe more words for it, and report(grown, options)
 FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
-PARTS = (*FAMILIES, "small")  # the last: fixed costs of whole runs, of all families
+PARTS = (*FAMILIES, "small", "times")  # the last two: whole runs of all families, their fixed costs and their growth
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "64m",
@@ -71,7 +71,8 @@ def main() -> int:
     parser.add_argument("--plain-rows", type=int, nargs="*", help="mst: of these, those merged plainly too (default: all)")
     parser.add_argument("--copies", type=int, nargs="+", help="set_valued: how many times the table of the growth is copied")
     parser.add_argument("--tables", type=Path, help="tree: folder that keeps the TPC-H tables for other runs (default: none)")
-    parser.add_argument("--beside", help="small: an earlier commit that is measured, too")
+    parser.add_argument("--beside", help="small, times: an earlier commit that is measured, too")
+    parser.add_argument("--only", nargs="+", choices=FAMILIES, help="times: these families (default: all)")
     parser.add_argument("--times", type=float, help="tree: ACS gets so many times the time of a budget (default: 10)")
     options = parser.parse_args()
     family = import_module(f"jobs.benchmarks.{options.family}.main")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +19,7 @@ from anon_spark.io.leftovers import folder_of, is_free
 
 SMALL_BYTES = {"delta": 2**20, "parquet": 2**20, "csv": 2**22, "json": 2**22}
 """Of the files of a table, by format, that one task reads: starting more of them would cost more than it saves."""
+SMALL_ROWS = 500_000  # a table that compresses well has more in so few bytes
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
                 f"{key}.table: no readable {spec.format} table at {spec.table}. Check the path, the format and the rights."
             ) from error
         place = spec.table if is_path(spec.table) else None
-        small = place is not None and has_few_bytes(place, SMALL_BYTES[spec.format])
+        small = place is not None and has_few_bytes(place, SMALL_BYTES[spec.format]) and not has_many_rows(place)
         return Snapshot(gathered(frame, small), spec.table, None, None, place, small=small)
 
     newest = history(spark, spec.table, 1)
@@ -72,7 +74,8 @@ def read_snapshot(spark: SparkSession, spec: InputSpec, key: str = "input") -> S
         raise ConfigurationError(
             f"{key}.version: version {version} of {spec.table} cannot be read; the latest is {latest}."
         ) from error
-    small = version == latest and int(detail["sizeInBytes"]) <= SMALL_BYTES["delta"]
+    few_bytes = version == latest and int(detail["sizeInBytes"]) <= SMALL_BYTES["delta"]
+    small = few_bytes and not has_many_rows(str(detail["location"]).removeprefix("file:"))
     return Snapshot(
         gathered(frame, small), spec.table, version, str(detail["id"]), str(detail["location"]), small=small
     )
@@ -160,6 +163,19 @@ def has_few_bytes(table: str, few: int) -> bool:
         return path.exists() and sum(part.stat().st_size for part in files) <= few
     except OSError:
         return False
+
+
+def has_many_rows(table: str) -> bool:
+    """Whether the Parquet files of a folder of this machine have more than SMALL_ROWS rows, by their footers.
+
+    Text files of few bytes have few rows. Elsewhere it is not known, and bytes decide alone.
+    """
+    try:
+        files = Path(table).rglob("*.parquet") if Path(table).is_dir() else [Path(table)]
+        data = [part for part in files if part.suffix == ".parquet" and "_delta_log" not in part.parts]
+        return sum(pq.read_metadata(part).num_rows for part in data) > SMALL_ROWS
+    except (OSError, pa.ArrowException):
+        return True
 
 
 def _has_files(path: str) -> bool:

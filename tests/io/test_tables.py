@@ -21,7 +21,7 @@ from anon_spark.errors import ConfigurationError, HierarchyError, LimitExceeded
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
 from anon_spark.io.nesting import reads_little
 from anon_spark.io.run_log import SCHEMA, Logged, RunRow, append_run, begin_run_log, check_run_log, logged_runs
-from anon_spark.io.tables import has_few_bytes, read_snapshot, sql_name
+from anon_spark.io.tables import SMALL_ROWS, has_few_bytes, has_many_rows, read_snapshot, sql_name
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives import rounds, stores
 from anon_spark.primitives.rounds import PROBES, Workspace, collect_small, usable
@@ -344,3 +344,14 @@ def test_what_is_little_is_known_without_spark(tmp_path: Path) -> None:
         for visits in (nested, nested | {"table": "db.visits"})
     )
     assert reads_little(little) and not reads_little(far)
+
+
+def test_rows_that_compress_well_are_many_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """A million equal rows fit a few kilobytes, and are no small table."""
+    few, many = str(tmp_path / "few"), str(tmp_path / "many")
+    spark.range(1000).selectExpr("1 AS age").write.format("delta").save(few)
+    spark.range(2 * SMALL_ROWS).selectExpr("1 AS age").write.format("delta").save(many)
+    assert has_few_bytes(many, 2**20) and has_many_rows(many) and not has_many_rows(few)
+    assert [read_snapshot(spark, InputSpec(table=place)).small for place in (few, many)] == [True, False]
+    (tmp_path / "broken.parquet").write_text("none")
+    assert has_many_rows(str(tmp_path / "broken.parquet")) and not has_many_rows(str(tmp_path / "nothing.csv"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import pytest
 from pyspark.sql import SparkSession
 
+from anon_spark import engine
 from anon_spark.families.registry import NAMES
 from anon_spark.runs.duration import CORES, MEASURED, expectation, expected_seconds, spoken
 
@@ -49,6 +51,15 @@ def test_times_are_told_in_the_unit_of_people(seconds: float, text: str) -> None
     assert spoken(seconds) == text
 
 
-def test_a_session_tells_how_many_tasks_it_runs(spark: SparkSession) -> None:
+def test_a_session_tells_how_many_tasks_it_runs(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = spark.sparkContext.defaultParallelism
     assert expectation("lattice", 30_000, spark).endswith(f"on this session, which runs {tasks} tasks at a time")
+
+    def told(**settings: str) -> int | None:
+        monkeypatch.setattr(engine, "setting", lambda spark, name, default: settings.get(name.rpartition(".")[2], default))
+        return engine.tasks_at_once(spark)
+
+    assert [told(master=text) for text in ("local", "local[3]", "local[4,2]")] == [1, 3, 4]
+    assert told(master="local[*]") == os.cpu_count()
+    assert told(master="yarn", instances="5", cores="4") == 20 and told(master="yarn", cores="4") is None
+    assert expectation("lattice", 30_000, spark).endswith(f"on {CORES} cores")

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from anon_spark.auditing.guarantees.itemset_walk import Entries, walk
-from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
+from anon_spark.auditing.guarantees.k_anonymity import classes_by_size, size_facts
 from anon_spark.auditing.reading.item_sets import (
     Ints,
     item_set,
@@ -34,11 +34,12 @@ from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import ROWS
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.guarantee import KAnonymity, LDiversity
-from anon_spark.pending import Pending, together
+from anon_spark.pending import Pending
 
-_ITEMS, _SENSITIVE, _ITEM, _NUMBER, _SET, _AT, _MOST = (
-    private(name) for name in ("items", "sensitive", "item", "number", "itemset", "at", "most")
+_ITEMS, _SENSITIVE, _ITEM, _NUMBER, _SET, _AT, _MOST, _SOUND, _UNSOUND = (
+    private(name) for name in ("items", "sensitive", "item", "number", "itemset", "at", "most", "sound", "unsound")
 )
+_SIZES = "sizes"
 _SUMS = ("tested", "small", "frequent", "violations")
 
 
@@ -55,9 +56,10 @@ def verify_kkm(release: DataFrame, relational: Sequence[str], items: str, k: int
     violations counts (class, itemset) pairs, the empty itemset standing for the class, and malformed rows; checked counts
     the pairs that could violate, and rows. facts: those of `verify_k_anonymity`, itemsets by fault, malformed rows by fault.
     The frame of violations: relational values, `itemset`, `rows`.
-    Cost: three jobs. Rows are grouped by relational values and generalized items (as 64-bit numbers, proven to be one to
-    one), then by class; a task holds the distinct rows of one class, about (4 + m) · 8 bytes for each of their generalized
-    items, and takes time by their itemsets of at most m items. One row reaches the driver, and sizes of classes.
+    Cost: two jobs, two more if rows are malformed. Rows are grouped by relational values and generalized items (as 64-bit
+    numbers, proven to be one to one), then by class; a task holds the distinct rows of one class, about (4 + m) · 8 bytes for
+    each of their generalized items, and takes time by their itemsets of at most m items. One row reaches the driver, and sizes
+    of classes.
     """
     return kkm_check(release, relational, items, k, m).get()
 
@@ -125,26 +127,21 @@ def _check(release: DataFrame, promise: _Promise) -> Pending[Verdict]:
     """The verdict, by one plan if every row is well formed; else their itemsets are counted once more, with those repaired."""
     promise.check(release)
     faults = _malformed(release, promise)
-    sound = _sound(release, promise)
-    rows = release.where(~sound).agg(
-        F.count(F.lit(1)).alias("malformed"), *(total(fault, F.lit(1)).alias(name) for name, fault in faults.items())
-    )
     reading = _Reading(promise, kindly=False, seed=0)
 
-    def judged(found: tuple[dict[str, Any], dict[str, Any], Verdict]) -> Verdict:
-        malformed, sums, classes = found
-        read = reading
-        if malformed["malformed"]:
+    def judged(sums: dict[str, Any]) -> Verdict:
+        read, malformed = reading, {"malformed": sums[_UNSOUND], **dict.fromkeys(faults, 0)}
+        if sums[_UNSOUND]:
+            counted = (total(fault, F.lit(1)).alias(name) for name, fault in faults.items())
+            malformed |= release.where(~_sound(release, promise)).agg(*counted).collect()[0].asDict()
             read = replace(reading, kindly=True)
             sums = read.walked(release).get()
         while sums["names"] != sums["numbers"]:
             read = replace(read, seed=read.seed + 1)  # two generalized items had the same number
             sums = read.walked(release).get()
-        return _verdict(promise, malformed, sums, classes.facts, faults, read.violating(release))
+        return _verdict(promise, malformed, sums, sums[_SIZES], faults, read.violating(release))
 
-    of_rows = Pending.of(rows, lambda found: found[0].asDict())
-    sizes = k_anonymity_check(release, promise.relational, promise.k)
-    return together(of_rows, reading.walked(release.where(sound)), sizes).then(judged)
+    return reading.walked(release).then(judged)
 
 
 def _verdict(
@@ -274,19 +271,22 @@ class _Reading:
         """The generalized items of a row."""
         groups = exact(release, self.promise.items)
         if not self.kindly:
-            return groups
+            return groups  # whatever they are: where a row is not sound, this reading is not used
         listed = F.filter(F.coalesce(groups, F.array().cast("array<array<string>>")), F.isnotnull)
         sets = F.transform(listed, lambda inner: F.sort_array(F.array_distinct(F.array_compact(inner))))
         return F.array_distinct(F.filter(sets, lambda inner: F.size(inner) > 0))
 
     def entries(self, release: DataFrame) -> DataFrame:
-        """One row per class, set of generalized items (as numbers) and set of sensitive items: how many rows are like that."""
+        """One row per class, set of generalized items (as numbers) and set of sensitive items: how many rows are like that, and
+        whether they are sound."""
         promise, seed = self.promise, self.seed
         keys = [exact(release, name).alias(key) for name, key in zip(promise.relational, promise.keys, strict=True)]
         numbers = F.transform(self.generalized(release), lambda item: numbered_item(item, seed))
         secret = no_items() if promise.sensitive is None else item_set(promise.sensitive)
-        named = release.select(*keys, F.sort_array(F.array_distinct(numbers)).alias(_ITEMS), secret.alias(_SENSITIVE))
-        return named.groupBy(*promise.keys, _ITEMS, _SENSITIVE).agg(F.count(F.lit(1)).alias(ROWS))
+        sound = F.lit(True) if self.kindly else _sound(release, promise)
+        known = F.coalesce(F.sort_array(F.array_distinct(numbers)), F.array().cast("array<long>"))
+        named = release.select(*keys, known.alias(_ITEMS), secret.alias(_SENSITIVE), sound.alias(_SOUND))
+        return named.groupBy(*promise.keys, _ITEMS, _SENSITIVE, _SOUND).agg(F.count(F.lit(1)).alias(ROWS))
 
     def names(self, release: DataFrame) -> DataFrame:
         """Every generalized item of the release once, with its number."""
@@ -299,18 +299,27 @@ class _Reading:
 
         def work(table: pa.Table) -> pa.Table:
             outcome = walk(_read(table)[0], k, l, m)
+            rows, sound = np.asarray(table[ROWS], dtype=np.int64), np.asarray(table[_SOUND], dtype=np.bool_)
             counts = {name: [getattr(outcome, name)] for name in _SUMS}
-            return pa.table({**counts, "share": [outcome.highest[0] / outcome.highest[1]]})
+            size = {ROWS: [int(rows.sum())], _UNSOUND: [int(rows[~sound].sum())]}
+            return pa.table({**counts, **size, "share": [outcome.highest[0] / outcome.highest[1]]})
 
-        fields = ", ".join([*(f"{name} long" for name in _SUMS), "share double"])
+        summed = (*_SUMS, ROWS, _UNSOUND)
+        fields = ", ".join([*(f"{name} long" for name in summed), "share double"])
         classes = self.entries(release).groupBy(*self.promise.keys).applyInArrow(work, fields)
-        sums = classes.agg(
-            *map(sum_of, _SUMS),
-            F.coalesce(F.max("share"), F.lit(0.0)).alias("share"),
-        )
+        more = [*map(sum_of, (*_SUMS, _UNSOUND)), F.max("share").alias("share")]
+        by_size = classes_by_size(classes, F.col(ROWS), k, more)
+        guarantee = KAnonymity(k, self.promise.relational)
+
+        def gathered(found: Sequence[Sequence[Row]]) -> dict[str, Any]:
+            sizes, (names,) = found
+            sums = {name: sum(row[name] for row in sizes) for name in (*_SUMS, _UNSOUND)}
+            share = max((row["share"] for row in sizes), default=0.0)
+            return {**sums, "share": share, _SIZES: size_facts(sizes, guarantee), **names.asDict()}
+
         numbers = F.countDistinct(_NUMBER).alias("numbers")
         names = self.names(release).agg(F.count(F.lit(1)).alias("names"), numbers)
-        return Pending((sums, names), lambda found: found[0][0].asDict() | found[1][0].asDict())
+        return Pending((by_size, names), gathered)
 
     def violating(self, release: DataFrame) -> DataFrame:
         """One row per violating pair: relational values, `itemset`, `rows` and, with sensitive items, `most`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.classes import published_classes
@@ -50,33 +50,27 @@ def k_anonymity_check(
     if classes is None:
         classes = published_classes(release, guarantee.columns, person)
     size = F.col(ROWS if person is None else PERSONS)
+    small_classes = classes.where(size < k)
+    return Pending.of(classes_by_size(classes, size, k), lambda rows: _verdict(rows, guarantee, small_classes))
+
+
+def classes_by_size(classes: DataFrame, size: Column, k: int, more: Sequence[Column] = ()) -> DataFrame:
+    """Classes of sizes below k, k to 2k-1, 2k to 4k-1 and so on: how many, their rows, the least size. more: other sums."""
     # number of doublings from k, by integers: the length of size div k in binary digits; below k it is -1
     doublings = F.when(size < k, F.lit(-1)).otherwise(F.length(F.bin(F.floor(size / k).cast("long"))) - 1)
-    buckets = (
-        classes.groupBy(doublings.alias(_BUCKET))
-        .agg(
-            F.count(F.lit(1)).alias(_CLASSES),
-            F.sum(ROWS).alias(ROWS),
-            F.sum(size).alias(_UNITS),
-            F.min(size).alias(_SMALLEST),
-        )
-        .orderBy(_BUCKET)
-    )
-    small_classes = classes.where(size < k)
-    return Pending.of(buckets, lambda rows: _verdict(rows, guarantee, small_classes))
+    counts = [F.count(F.lit(1)).alias(_CLASSES), F.sum(ROWS).alias(ROWS), F.sum(size).alias(_UNITS), F.min(size).alias(_SMALLEST)]
+    return classes.groupBy(doublings.alias(_BUCKET)).agg(*counts, *more).orderBy(_BUCKET)
 
 
-def _verdict(buckets: Sequence[Row], guarantee: KAnonymity, small_classes: DataFrame) -> Verdict:
-    """The verdict on classes that were counted by size."""
+def size_facts(buckets: Sequence[Row], guarantee: KAnonymity) -> dict[str, Any]:
+    """Rows, classes and their sizes, from `classes_by_size`."""
     k = guarantee.k
     counted = sum(row[_CLASSES] for row in buckets)
     small = next((row for row in buckets if row[_BUCKET] < 0), None)
-    violations = int(small[_CLASSES]) if small is not None else 0
-    rows = sum(row[ROWS] for row in buckets)
-    facts: dict[str, Any] = {
+    return {
         "k": k,
         "unit": guarantee.unit,
-        "rows": rows,
+        "rows": sum(row[ROWS] for row in buckets),
         "classes": counted,
         "smallest": min((row[_SMALLEST] for row in buckets), default=0),
         "average": sum(row[_UNITS] for row in buckets) / counted if counted else 0.0,
@@ -87,6 +81,13 @@ def _verdict(buckets: Sequence[Row], guarantee: KAnonymity, small_classes: DataF
             if row[_BUCKET] >= 0
         ],
     }
+
+
+def _verdict(buckets: Sequence[Row], guarantee: KAnonymity, small_classes: DataFrame) -> Verdict:
+    """The verdict on classes that were counted by size."""
+    k, facts = guarantee.k, size_facts(buckets, guarantee)
+    rows, counted = facts["rows"], facts["classes"]
+    violations = sum(int(row[_CLASSES]) for row in buckets if row[_BUCKET] < 0)
     if not rows:
         detail = "the release is empty, there is nothing to publish."
     elif violations:

@@ -238,12 +238,16 @@ def _items(scoped: DataFrame, release: DataFrame, columns: Transactions, vocabul
     """Every item with its number of records in the source, of rows that hold it, and whether it is sensitive or a word."""
     held = F.array_distinct(F.flatten(F.filter(exact(release, columns.items), F.isnotnull)))
     words = small_frame(release.sparkSession, pa.table({_ITEM: pa.array(list(vocabulary), pa.string())}))
-    listed = {
-        SOURCE: scoped.select(F.explode(OWN).alias(_ITEM)),
-        PUBLISHED: release.select(F.explode(held).alias(_ITEM)),
-        _SENSITIVE: scoped.select(F.explode(HIDDEN).alias(_ITEM)),
-        OWN: words,
-    }
-    ones = [frame.select(_ITEM, F.lit(name).alias(_LABEL)) for name, frame in listed.items()]
-    counts = [F.count_if(F.col(_LABEL) == name).alias(name) for name in listed]
+    both = F.concat(_labelled(F.col(OWN), SOURCE), _labelled(F.col(HIDDEN), _SENSITIVE))
+    ones = [
+        scoped.select(F.inline(both)),
+        release.select(F.explode(held).alias(_ITEM), F.lit(PUBLISHED).alias(_LABEL)),
+        words.select(_ITEM, F.lit(OWN).alias(_LABEL)),
+    ]
+    counts = [F.count_if(F.col(_LABEL) == name).alias(name) for name in (SOURCE, PUBLISHED, _SENSITIVE, OWN)]
     return reduce(DataFrame.unionByName, ones).groupBy(_ITEM).agg(*counts)
+
+
+def _labelled(items: Column, label: str) -> Column:
+    """Items, each with a label."""
+    return F.transform(items, lambda item: F.struct(item.alias(_ITEM), F.lit(label).alias(_LABEL)))

@@ -51,7 +51,9 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 from anon_spark.pending import Pending
 
-_RECORD, _ROW, _SHARED, _SENSITIVE, _ITEM = (private(name) for name in ("record", "row", "shared", "sensitive", "item"))
+_RECORD, _ROW, _SHARED, _SENSITIVE, _ITEM, _PAIRS = (
+    private(name) for name in ("record", "row", "shared", "sensitive", "item", "pairs")
+)
 _FAULT_TEXTS = {
     "unlinked": "have no row, or rows no record",
     "label": "have a label that is neither their value's nor above it",
@@ -97,9 +99,10 @@ def verify_transactions(
     violations counts records with a fault, links that occur more than once, (class, range) pairs with an end that nobody
     has, items and generalized items that may not be published, lists with nulls, columns of another type, one for items
     left out beyond the share, and one for records that are not the source's; checked counts records.
-    Cost: two jobs; the source is scanned once, records and release twice and joined by LINK; two broadcast joins per
-    hierarchy; one row reaches the driver. Where items may be left out, source and release are scanned once more, and the names
-    of those left out are sent to every task: they are among the items of the source, whose number the fit bounds.
+    Cost: one job, two more where links repeat; source and release are scanned twice, records once, and records and release
+    joined by LINK; two broadcast joins per hierarchy; one row reaches the driver. Where items may be left out, source and
+    release are scanned once more, and the names of those left out are sent to every task: they are among the items of the
+    source, whose number the fit bounds.
     """
     return transactions_check(
         source, staged, relational, transactions, items, sensitive_items, sensitive, unchanged, linked, nulls, vocabulary, nodes,
@@ -128,12 +131,7 @@ def transactions_check(
     require_columns(linked, [LINK, *columns.source], "linked records")
     require_columns(staged, [LINK], "staged release")
 
-    of_records = read_records(linked, columns, [LINK]).agg(
-        F.count(F.lit(1)).alias("records"),
-        F.countDistinct(LINK).alias("links"),
-        F.coalesce(F.sum(F.col(CONTENT).cast("decimal(20,0)")), F.lit(0)).alias("content"),
-    )
-    of_rows = staged.agg(F.count(F.lit(1)).alias("published"), F.countDistinct(LINK).alias("shown_links"))
+    of_records, of_rows = linked.agg(_count("records")), staged.agg(_count("published"))
     scoped = scoped_records(read_records(source, columns), columns, nulls)
     in_scope = scoped.where(F.col(STATUS) == KEPT)
     of_items = item_totals(in_scope, staged, columns, vocabulary, leave_out)
@@ -145,18 +143,48 @@ def transactions_check(
     else:
         joined = joined.withColumn(LEFT_OUT, no_items())
     by_class = joined.groupBy(*(shown_column(at) for at in range(len(relational)))).agg(
-        *fault_sums(faults), *_ends(columns)
+        *fault_sums(faults), *_ends(columns), _count(_PAIRS), F.sum(F.col(CONTENT).cast("decimal(20,0)")).alias(CONTENT)
     )
     by_class = by_class.withColumn("loose", reduce(lambda left, right: left + right, _loose(columns), F.lit(0)))
-    sums = by_class.agg(*map(sum_of, [FAULTY, *faults, "loose"]))
+    content = F.coalesce(F.sum(CONTENT), F.lit(0)).alias("content")
+    sums = by_class.agg(*map(sum_of, [FAULTY, *faults, "loose", _PAIRS]), content)
     of_source = scoped.agg(*scoped_totals())
     frames = (sums, of_source, of_records, of_rows, of_items, _strange_groups(staged, items, nodes))
 
     def judged(found: Sequence[Sequence[Row]]) -> tuple[Verdict, RowAccount]:
         sums, *totals = (rows[0].asDict() for rows in found)
-        return _verdict(sums, reduce(or_, totals), list(faults), leave_out, other)
+        counted = reduce(or_, totals)
+        links = _links(sums, counted) or _links_counted(linked, staged, columns)
+        return _verdict(sums, counted | links, list(faults), leave_out, other)
 
     return Pending(frames, judged)
+
+
+def _count(name: str) -> Column:
+    return F.count(F.lit(1)).alias(name)
+
+
+def _links(sums: Mapping[str, Any], counted: Mapping[str, int]) -> dict[str, Any] | None:
+    """How many different links records and rows have, and the content of the records, from their pairs; None where those do
+    not tell.
+
+    If every record and row has a partner, and there are as many pairs as records and as rows, no link is there twice: a link
+    of a records and b rows has a · b pairs, which is at least a, and at least b, and both only where a = b = 1.
+    """
+    records, rows = counted["records"], counted["published"]
+    if sums["unlinked"] or sums[_PAIRS] != records or sums[_PAIRS] != rows:
+        return None
+    return {"links": records, "shown_links": rows, "content": sums["content"]}
+
+
+def _links_counted(linked: DataFrame, staged: DataFrame, columns: Transactions) -> dict[str, Any]:
+    """As `_links`, counted. Cost: two jobs."""
+    of_records = read_records(linked, columns, [LINK]).agg(
+        F.countDistinct(LINK).alias("links"),
+        F.coalesce(F.sum(F.col(CONTENT).cast("decimal(20,0)")), F.lit(0)).alias("content"),
+    )
+    of_rows = staged.agg(F.countDistinct(LINK).alias("shown_links"))
+    return of_records.collect()[0].asDict() | of_rows.collect()[0].asDict()
 
 
 def _verdict(

@@ -1,0 +1,115 @@
+"""Whole runs of the samples by rows, each in a new session: beside what a plan expects, and beside an earlier commit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anon_spark.errors import AnonSparkError
+from anon_spark.families.registry import NAMES, family_of
+from anon_spark.runs.demo import make_samples
+from anon_spark.runs.duration import CORES, MEASURED, expected_seconds
+from anon_spark.spark_session import make_session
+from jobs.benchmarks.small.main import HOME, checked_out, kept
+from jobs.markdown import table
+
+SIZES: tuple[int, ...] = ()  # no growth on a cluster here
+MEASURE = "jobs/benchmarks/times/measure.py"
+SAMPLES = 30_000
+LARGE = 1_000_000
+MOST_OF_BEFORE = {"set_valued": 0.6, "relational_transaction": 0.5, "tree": 0.6}  # at LARGE rows
+MOST_AUDIT = 0.5  # of the fit, at LARGE rows
+NEAR = 2.0  # what a plan expects is at most so many times too long or too short
+STEPS = ("fit", "release", "audit", "risk", "publish")
+
+Runs = dict[tuple[str, int], dict[str, Any]]
+
+
+def report(_: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
+    """Seconds by family and rows, as Markdown."""
+    sizes = {name: [rows for rows, _ in MEASURED[name]] for name in options.only or NAMES}
+    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+        jobs = make_tables(Path(place), sizes)
+        ours, theirs = measured(HOME, jobs, sizes), None
+        if options.beside:
+            with checked_out(options.beside) as tree:
+                theirs = measured(tree, jobs, sizes)
+    return times_text(ours, theirs)
+
+
+def make_tables(folder: Path, sizes: Mapping[str, Sequence[int]]) -> Path:
+    """The samples of every family in all sizes; returns the folder of their job files."""
+    spark = make_session("anon-spark samples")
+    jobs = make_samples(spark, folder / "demo", SAMPLES)
+    for name, rows in sizes.items():
+        for size in rows:
+            family_of(name).sample.make(spark, size).write.format("delta").save(str(jobs / f"{name}-{size}"))
+    spark.stop()
+    return jobs
+
+
+def measured(tree: Path, jobs: Path, sizes: Mapping[str, Sequence[int]]) -> Runs:
+    """Runs with the package of a tree; the first of a family, which compiles, is not counted."""
+    found: Runs = {}
+    for name, rows in sizes.items():
+        one_run(tree, jobs, name, min(rows))
+        found |= {(name, size): one_run(tree, jobs, name, size) for size in rows}
+    return found
+
+
+def one_run(tree: Path, jobs: Path, name: str, rows: int) -> dict[str, Any]:
+    """Seconds of a run in a process of its own, in all and by step."""
+    output = jobs / "out"
+    command = [sys.executable, str(HOME / MEASURE), str(jobs / f"{name}.yaml"), str(jobs / f"{name}-{rows}"), str(output)]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=False
+    )
+    shutil.rmtree(output, ignore_errors=True)
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT "):
+            print(f"{name} {rows:,} {line}", flush=True)
+            return dict(json.loads(line.removeprefix("RESULT ")))
+    raise AnonSparkError(f"The run of {name} with {rows:,} rows ended with {done.returncode}:\n{done.stderr[-3000:]}")
+
+
+# --- texts ---------------------------------------------------------------------------------------------------------------
+
+
+def times_text(ours: Runs, theirs: Runs | None) -> str:
+    """The runs, with verdicts that are computed."""
+    head = ["family", "rows", "whole run", *STEPS, "audit / fit", "a plan expects"]
+    head += [] if theirs is None else ["before", "of before"]
+    rows = []
+    for (name, size), found in ours.items():
+        steps, total = found["steps"], found["total"]
+        audited, expected = steps["audit"] / steps["fit"], expected_seconds(name, size, CORES)
+        limit = f" (at most {MOST_AUDIT:g}, {kept(audited <= MOST_AUDIT)})" if size == LARGE and name in MOST_OF_BEFORE else ""
+        near = kept(total / NEAR <= expected <= total * NEAR)
+        row = [name, f"{size:,}", f"{total:.0f}", *(f"{steps.get(step, 0):.0f}" for step in STEPS), f"{audited:.2f}{limit}"]
+        row.append(f"{expected:.0f} ({near})")
+        if theirs is not None:
+            before = theirs[name, size]["total"]
+            row += [f"{before:.0f}", f"{total / before:.0%}{_limit(name, size, total / before)}"]
+        rows.append(row)
+    return "\n\n".join(
+        [
+            "### Whole runs by rows (samples, their jobs as `anon-spark demo` writes them; local Spark, 2 cores; seconds)",
+            "Each run in a new session, kernels compiled before; single runs. A plan's expectation is kept where it is at most "
+            f"{NEAR:g} times too long or too short.",
+            table(head, rows),
+        ]
+    )
+
+
+def _limit(name: str, size: int, share: float) -> str:
+    if size != LARGE or name not in MOST_OF_BEFORE:
+        return ""
+    return f" (at most {MOST_OF_BEFORE[name]:.0%}, {kept(share <= MOST_OF_BEFORE[name])})"
