@@ -151,7 +151,7 @@ def path_slot(slots: Codes, labels: Ints, parents: Ints, above: int, label: int)
 
 def in_preorder(labels: Codes, parents: Codes, counts: Ints) -> Synopsis:
     """The nodes in canonical preorder; parents stood before children."""
-    order, above = preorder(np.lexsort((labels, parents)), parents)
+    order, above = preorder(np.argsort((parents.astype(np.int64) << 32) + labels), parents)  # no two are equal
     return Synopsis(labels[order], above, counts[order])
 
 
