@@ -15,11 +15,11 @@ from anon_spark.engine import tasks_at_once
 
 CORES = 2  # of the machine that was measured
 MEASURED: Mapping[str, Sequence[tuple[int, float]]] = {  # rows, and seconds of the run of a sample in a new session
-    "lattice": ((30_000, 20), (1_000_000, 60)),
-    "mst": ((30_000, 25), (1_000_000, 90)),
-    "relational_transaction": ((6_000, 40), (100_000, 80), (1_000_000, 250)),
-    "set_valued": ((6_000, 40), (100_000, 90), (1_000_000, 500)),
-    "tree": ((6_000, 60), (100_000, 300)),
+    "lattice": ((30_000, 35), (1_000_000, 108)),
+    "mst": ((30_000, 40), (1_000_000, 202)),
+    "relational_transaction": ((6_000, 48), (1_000_000, 340)),
+    "set_valued": ((6_000, 55), (1_000_000, 609)),
+    "tree": ((6_000, 79), (100_000, 470)),
 }
 
 
