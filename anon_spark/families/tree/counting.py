@@ -7,6 +7,7 @@ use the same kernels, so both give the same answers.
 from __future__ import annotations
 
 import os
+from collections import Counter as Counted
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,13 +20,14 @@ from numpy.typing import NDArray
 from anon_spark.families.tree.kept import share_lost, sums_of
 from anon_spark.families.tree.kernels.counting import tally
 from anon_spark.families.tree.kernels.keys import Layout
-from anon_spark.families.tree.kernels.synopsis import record_rpd, rpd_a, synopsis
+from anon_spark.families.tree.kernels.synopsis import Synopsis, record_rpd, rpd_a, synopsis, updated_synopsis
 from anon_spark.families.tree.kernels.trees import (
     Trees,
     containing,
     disassociated_uses,
     distinct,
     projected,
+    renamed,
     selected,
 )
 from anon_spark.families.tree.kernels.violations import all_violations, first_violation, rare_sets, relation_supports
@@ -48,6 +50,7 @@ from anon_spark.model.tree import NONE, Cut, Forest
 
 SAMPLE = 2**12
 MOST_LISTED = 10_000  # label sets below k that are looked at one by one in a round, and reach the driver; all are counted
+MOST_KEPT = 8  # synopses of cuts before, unless more are in use
 THREADS = min(os.cpu_count() or 1, 8)
 
 Flags = NDArray[np.bool_]
@@ -93,6 +96,7 @@ class Asked:
     after: Position | None
     factors: NDArray[np.float64] | None = None  # of a question of cost
     cost: Cost = "rpd_a"
+    before: Slots | None = None  # of a question of RPD_a: a cut that differs in few labels; nothing is disassociated
     listed: bool = False
 
 
@@ -176,16 +180,16 @@ class Evaluator:
         return self.forest.counts(self.settings.level_count).astype(np.float64)
 
     def _asked(self, question: Question | CostQuestion) -> Asked:
-        if question.cut not in self._slots:
-            self._slots[question.cut] = Slots.of(self.forest, question.cut, self.negations)
-        slots = self._slots[question.cut]
+        slots = self._slots_of(question.cut)
         pairs: Codes = np.array(question.pairs, dtype=np.int32).reshape(-1, 2)
         nothing: Ints = np.zeros(0, dtype=np.int64)
         if isinstance(question, CostQuestion):
             cost = question.cost or self.settings.cost
             factors = self.forest.ncp(question.cut) if cost == "ncp" else self._factors
             none: Flags = np.zeros(0, dtype=np.bool_)
-            return Asked(slots, self.forest.top, pairs, 0, none, (nothing,) * 3, None, factors, cost)
+            is_small_step = cost == "rpd_a" and not question.pairs and question.before not in (None, self.forest.most_general)
+            before = self._slots_of(question.before) if is_small_step and question.before is not None else None
+            return Asked(slots, self.forest.top, pairs, 0, none, (nothing,) * 3, None, factors, cost, before)
         focus: Flags = np.zeros(0 if question.focus is None else slots.count, dtype=np.bool_)
         if question.focus is not None:
             focus[slots.slots[sorted(question.focus)]] = True
@@ -194,6 +198,11 @@ class Evaluator:
         return Asked(
             slots, self.forest.top, pairs, question.sizes, focus, supports, question.after, listed=question.listed
         )
+
+    def _slots_of(self, cut: Cut) -> Slots:
+        if cut not in self._slots:
+            self._slots[cut] = Slots.of(self.forest, cut, self.negations)
+        return self._slots[cut]
 
 
 # --- one question on some records --------------------------------------------------------------------------------------
@@ -209,20 +218,40 @@ class Tally:
 
 
 def recoded(trees: Trees, asked: Asked) -> tuple[Trees, Ints, Ints]:
-    """The records under the cut after the disassociations, equal ones together where that pays; records changed by each."""
-    images, weights = _together(projected(trees, asked.slots.image, asked.top))
+    """The records under the cut after the disassociations; how many each stands for; records that each of these changed.
+
+    As far as the question needs it: records without a label in focus may be left out, or equal siblings be left in.
+    """
+    if _is_quick(trees, asked):
+        nothing: Ints = np.zeros(0, dtype=np.int64)
+        return renamed(trees, asked.slots.image), np.ones(trees.records, dtype=np.int64), nothing
+    images, weights = _together(projected(relevant(trees, asked), asked.slots.image, asked.top))
     changed, used = disassociated_uses(images, asked.pairs, weights)
     return changed, weights, used
+
+
+def _is_quick(trees: Trees, asked: Asked) -> bool:
+    """Whether records are counted as they are, with new labels: sets of up to two labels take less time than merging siblings."""
+    if asked.pairs.size or asked.slots.image[asked.top] == asked.top:
+        return False
+    if asked.factors is not None:
+        return asked.cost == "rpd_a"
+    if asked.sizes <= 2 or trees.records <= SAMPLE:
+        return True
+    few = projected(Trees(trees.offsets[: SAMPLE + 1], trees.labels, trees.parents), asked.slots.image, asked.top)
+    return not _repeat(few)
 
 
 def _together(trees: Trees) -> tuple[Trees, Ints]:
     """Equal records as one, with their number, if a sample shows that there are many."""
     weights = np.ones(trees.records, dtype=np.int64)
-    if trees.records > SAMPLE:
-        few = Trees(trees.offsets[: SAMPLE + 1], trees.labels, trees.parents)
-        if distinct(few, weights[:SAMPLE])[0].records > SAMPLE // 2:
-            return trees, weights
-    return distinct(trees, weights)
+    return distinct(trees, weights) if _repeat(trees) else (trees, weights)
+
+
+def _repeat(trees: Trees) -> bool:
+    """Whether at least half of a sample of the records are equal to others."""
+    few = Trees(trees.offsets[: SAMPLE + 1], trees.labels, trees.parents)
+    return distinct(few, np.ones(few.records, dtype=np.int64))[0].records <= max(few.records // 2, SAMPLE // 2)
 
 
 def tallied(trees: Trees, weights: Ints, asked: Asked, promise: Promise) -> tuple[Ints, Ints]:
@@ -311,10 +340,15 @@ def _first(asked: Asked, layout: Layout, tally_: Tally, promise: Promise, suppor
 
 @dataclass
 class LocalCounter:
-    """Records that are counted where the search runs. Cost: their arrays; each question one pass over those it concerns."""
+    """Records that are counted where the search runs. Cost: their arrays; each question one pass over those it concerns.
+
+    Cuts of one step of a search differ from the cut before in few labels. The synopsis of that one is kept, and theirs are made
+    from it.
+    """
 
     trees: Trees
     promise: Promise
+    kept: dict[bytes, Synopsis] = field(default_factory=dict)  # by the nodes of the cut
 
     kind = "driver"
 
@@ -322,15 +356,43 @@ class LocalCounter:
         if len(asked) == 1:
             return [self._answer(asked[0])]
         with ThreadPoolExecutor(min(len(asked), THREADS)) as pool:  # compiled loops hold no lock
+            self._keep_synopses(asked, pool)
             return list(pool.map(self._answer, asked))
+
+    def _keep_synopses(self, asked: Sequence[Asked], pool: ThreadPoolExecutor) -> None:
+        """Those of cuts that several of these cuts come from."""
+        before = [question.before for question in asked if question.before is not None]
+        times = Counted(slots.nodes.tobytes() for slots in before)
+        missing = {slots.nodes.tobytes(): slots for slots in before}
+        missing = {cut: slots for cut, slots in missing.items() if times[cut] > 1 and cut not in self.kept}
+        found = pool.map(lambda slots: self._synopsis(slots.image), missing.values())
+        self.kept |= dict(zip(missing, found, strict=True))
+        idle = [cut for cut in self.kept if cut not in times]
+        for cut in idle[: max(0, len(self.kept) - MOST_KEPT)]:
+            del self.kept[cut]
 
     def _answer(self, asked: Asked) -> Answer | float:
         if asked.factors is not None and asked.cost == "ncp":
             return share_lost(sums_of(self.trees, asked.slots.image, asked.top, asked.pairs, asked.factors))
-        trees = relevant(self.trees, asked)
-        images, weights, used = recoded(trees, asked)
+        if asked.before is not None and asked.factors is not None:
+            return rpd_a(self._small_step(asked.slots, asked.before), asked.factors)
+        images, weights, used = recoded(self.trees, asked)
         if asked.factors is None:
             return answer_of(asked, Tally(*tallied(images, weights, asked, self.promise), used), self.promise)
         if asked.cost == "rpd":
             return float(record_rpd(images, asked.factors) @ weights) / self.trees.records
         return rpd_a(synopsis(images, weights), asked.factors)
+
+    def _synopsis(self, image: Codes) -> Synopsis:
+        return synopsis(renamed(self.trees, image), np.ones(self.trees.records, dtype=np.int64))
+
+    def _small_step(self, slots: Slots, before: Slots) -> Synopsis:
+        """The synopsis under a cut, from that of the cut before if it was kept."""
+        known = self.kept.get(before.nodes.tobytes())
+        if known is None:
+            return self._synopsis(slots.image)
+        moved = slots.image != before.image
+        is_changed: Flags = np.zeros(slots.image.size, dtype=np.bool_)
+        for image in (slots.image[moved], before.image[moved]):
+            is_changed[image[image >= 0]] = True
+        return updated_synopsis(known, renamed(self.trees, slots.image), is_changed)

@@ -80,6 +80,7 @@ class CostQuestion:
     cut: Cut
     pairs: tuple[Pair, ...]
     cost: Cost | None = None  # None: that of the search
+    before: Cut | None = None  # a cut that differs in few labels, and of which others ask as well
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def evaluation(step: Step, forest: Forest, settings: Settings, incremental: bool
         fixed = sequentially_fixed if settings.mode == "sequential" else fixed_structure
         pairs = yield from fixed(cut, settings)
     # 4. loss
-    cost = yield CostQuestion(cut, pairs)
+    cost = yield CostQuestion(cut, pairs, before=None if step.node is None else step.cut)
     return Solution(cut, True, counted.diversity == 0, not pairs, pairs, rounded(cost))
 
 

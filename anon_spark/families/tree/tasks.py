@@ -28,7 +28,6 @@ from anon_spark.families.tree.counting import (
     Tally,
     answer_of,
     recoded,
-    relevant,
     tallied,
 )
 from anon_spark.families.tree.kept import share_lost, sums_of
@@ -166,7 +165,7 @@ def _counting(asked: Sequence[Asked], promise: Promise) -> Any:
             sums = sums_of(trees, question.slots.image, question.top, question.pairs, question.factors)
             yield _row(number, USES, np.zeros(0, np.int64), sums)
             return
-        images, weights, used = recoded(relevant(trees, question), question)
+        images, weights, used = recoded(trees, question)
         if question.factors is not None:
             if question.cost == "rpd":
                 yield _row(number, USES, np.zeros(0, np.int64), np.array([record_rpd(images, question.factors) @ weights]))

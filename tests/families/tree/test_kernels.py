@@ -29,6 +29,7 @@ from anon_spark.families.tree.kernels.synopsis import (
     shares_of,
     split,
     synopsis,
+    updated_synopsis,
 )
 from anon_spark.families.tree.kernels.trees import (
     NONE,
@@ -43,6 +44,7 @@ from anon_spark.families.tree.kernels.trees import (
     packed,
     paths_of,
     projected,
+    renamed,
     selected,
     trees_of,
     unpacked,
@@ -157,16 +159,20 @@ def shuffled(rng: Random, tree: Tree) -> list[tuple[int, int]]:
     return nodes
 
 
-@given(SEEDS)
-@settings(max_examples=60)
-def test_canonical_merges_equal_siblings_in_any_order(rng: Random) -> None:
-    records = table(rng)
+def with_equal_siblings(rng: Random, records: Sequence[Tree]) -> Trees:
     nodes = [shuffled(rng, tree) for tree in records]
-    raw = Trees.of(
+    return Trees.of(
         np.cumsum([0, *map(len, nodes)]),
         np.array([label for one in nodes for label, _ in one], dtype=np.int64),
         np.array([parent for one in nodes for _, parent in one], dtype=np.int64),
     )
+
+
+@given(SEEDS)
+@settings(max_examples=60)
+def test_canonical_merges_equal_siblings_in_any_order(rng: Random) -> None:
+    records = table(rng)
+    raw = with_equal_siblings(rng, records)
 
     assert_are(canonical(raw), records)
     assert_are(canonical(canonical(raw)), records)
@@ -326,7 +332,9 @@ class Case:
     def related(self, tree: Tree, one: int, other: int) -> bool:
         return bool({(self.names[one], self.names[other]), (self.names[other], self.names[one])} & relations(tree))
 
-    def tally(self, focus: Sequence[int] = (), m: int | None = None, part: slice = slice(None)) -> tuple[Ints, Ints]:
+    def tally(
+        self, focus: Sequence[int] = (), m: int | None = None, part: slice = slice(None), trees: Trees | None = None
+    ) -> tuple[Ints, Ints]:
         c = len(self.names)
         slots, secrets = np.full(LABELS, -1, dtype=np.int32), np.zeros(LABELS, dtype=np.int32)
         for slot, name in enumerate(self.names):
@@ -339,7 +347,8 @@ class Case:
         in_focus = np.zeros(c if focus else 0, dtype=np.bool_)
         in_focus[list(focus)] = True
         weights = np.array(self.weights[part], dtype=np.int64)
-        return tally(trees_of(self.records[part]), weights, slots, c, m or self.m, in_focus, negated, secrets)
+        trees = trees_of(self.records[part]) if trees is None else trees
+        return tally(trees, weights, slots, c, m or self.m, in_focus, negated, secrets)
 
     def counts(self, focus: Sequence[int] = ()) -> Counter[tuple[Path, int, int]]:
         """By V, mask and secret."""
@@ -422,14 +431,15 @@ def test_sets_that_cannot_be_numbered_are_refused() -> None:
     assert caught.value.facts == {"m": 9, "labels": 100, "sensitive": 0}
 
 
-@given(SEEDS, st.sampled_from(["dense", "sparse", "large"]), st.booleans())
-@settings(max_examples=90)
+@given(SEEDS, st.sampled_from(["pairs", "dense", "sparse", "large"]), st.booleans())
+@settings(max_examples=120)
 def test_tally_counts_every_set_with_its_relations(rng: Random, way: str, diverse: bool) -> None:
     case = Case(rng, diverse=diverse)
     focus = rng.sample(range(len(case.names)), min(len(case.names), rng.choice([0, 0, 1, 3])))
     if way == "large":  # counts that a dense counter could not hold
         case.weights[0] = 2**33
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree_counting, "DENSE_PAIRS", 2**10 if way == "pairs" else 0)
         patch.setattr(tree_counting, "DENSE_KEYS", 0 if way == "sparse" else 2**24)
         patch.setattr(tree_counting, "KEYS_PER_RECORD", 2**24)
         keys, counts = case.tally(focus)
@@ -437,6 +447,18 @@ def test_tally_counts_every_set_with_its_relations(rng: Random, way: str, divers
     assert (np.diff(keys) > 0).all()
     assert case.read(keys, counts) == dict(case.counts(focus))
     assert keys.dtype == counts.dtype == np.int64
+
+
+@given(SEEDS)
+@settings(max_examples=60)
+def test_equal_siblings_change_no_count(rng: Random) -> None:
+    case = Case(rng, diverse=rng.random() < 0.5)
+    raw = with_equal_siblings(rng, case.records)
+
+    assert [own.tolist() for own in case.tally(trees=raw)] == [own.tolist() for own in case.tally()]
+    weights = np.array(case.weights, dtype=np.int64)
+    found, expected = synopsis(raw, weights), synopsis(trees_of(case.records), weights)
+    assert [own.tolist() for own in found] == [own.tolist() for own in expected]
 
 
 @given(SEEDS)
@@ -794,6 +816,41 @@ def test_synopsis_counts_paths_whole_or_in_parts(rng: Random) -> None:
     assert sum(int(part.counts.sum()) for part in complete) == sum(sums.values())
     rng.shuffle(complete)
     assert rpd_a_of([shares_of(part, np.array(factors)) for part in complete]) == cost
+
+
+@given(SEEDS)
+@settings(max_examples=120)
+def test_a_synopsis_is_updated_where_labels_changed(rng: Random) -> None:
+    """Labels of one node type share images, some of them others than before."""
+    trees = trees_of(table(rng, most=20))
+    before: Codes = np.arange(LABELS, dtype=np.int32)
+    after = before.copy()
+    for image, much in ((before, 0.5), (after, 0.3)):
+        for label in range(LABELS):
+            if rng.random() < much:
+                image[label] = rng.choice([one for one in range(LABELS) if RANK_OF[one] == RANK_OF[label]])
+    after = np.where(np.array([rng.random() < 0.6 for _ in range(LABELS)]), before, after).astype(np.int32)
+    is_changed = np.zeros(LABELS, dtype=np.bool_)
+    is_changed[before[before != after]] = is_changed[after[before != after]] = True
+    ones = np.ones(trees.records, dtype=np.int64)
+
+    found = updated_synopsis(synopsis(renamed(trees, before), ones), renamed(trees, after), is_changed)
+
+    expected = synopsis(canonical(renamed(trees, after)), ones)
+    assert [own.tolist() for own in found] == [own.tolist() for own in expected]
+
+
+def test_an_updated_synopsis_grows_beyond_what_it_was() -> None:
+    many = trees_of([[(one, 1000 + other) for other in range(40)] for one in range(60)])
+    image: Codes = np.arange(2000, dtype=np.int32)
+    image[1000:1040] = 999
+    is_changed = np.zeros(2000, dtype=np.bool_)
+    is_changed[999:1040] = True
+    ones = np.ones(60, dtype=np.int64)
+
+    found = updated_synopsis(synopsis(renamed(many, image), ones), many, is_changed)
+
+    assert [own.tolist() for own in found] == [own.tolist() for own in synopsis(many, ones)]
 
 
 def test_a_synopsis_grows_beyond_its_first_room() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from anon_spark.families.tree.counting import MOST_KEPT, LocalCounter
 from anon_spark.families.tree.settings import Settings
 from anon_spark.families.tree.structure import Step
 from tests.families.tree.searching import evaluator, forest_of, named, search
@@ -120,6 +121,22 @@ def test_searches_are_those_of_the_oracle(told: dict[str, Any], seed: int) -> No
     assert named(forest, seen.best)[1] == list(expected.found.sd)
     if told["search"] != "beam":
         assert seen.evaluated == expected.evaluated
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cuts_cost_the_same_side_by_side_and_one_by_one(seed: int) -> None:
+    """Side by side they are counted from the cut before, whose synopsis is kept; of few cuts."""
+    random = Random(200 + seed)
+    forest, records = forest_of(NODE_TYPES), random_trees(random, DGH, 40)
+    judging = evaluator(forest, records, Settings(k=2, m=1, n=0))
+    alone = evaluator(forest, records, Settings(k=2, m=1, n=0))
+    for names in random.sample(DGH.cuts(), 24):
+        cut = forest.cut_of(names)
+        steps = [Step(cut, node) for node in cut if forest.can_specialize(node)]
+        together = judging.judge(steps)
+        assert together == [alone.judge([step])[0] for step in steps]
+    assert isinstance(judging.counter, LocalCounter) and isinstance(alone.counter, LocalCounter)
+    assert 2 <= len(judging.counter.kept) <= MOST_KEPT and not alone.counter.kept
 
 
 @pytest.mark.parametrize("seed", range(6))

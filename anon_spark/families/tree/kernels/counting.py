@@ -20,6 +20,7 @@ from anon_spark.kernels.compiled import compiled
 Bytes = NDArray[np.int8]
 
 DENSE_KEYS = 2**24
+DENSE_PAIRS = 2**10  # labels whose pairs have a counter each
 KEYS_PER_RECORD = 2**11  # counting a record is worth looking through so many counters
 COUNTER_LIMIT = 2**31
 FIRST_ROOM = 2**12
@@ -43,7 +44,7 @@ def label_counts(trees: Trees, slots: Codes) -> Ints:
 def tally(
     trees: Trees, weights: Ints, slots: Codes, c: int, m: int, focus: Flags, negated: Flags, secrets: Codes
 ) -> tuple[Ints, Ints]:
-    """Keys of `Layout.of(c, m, S)`, ascending, and the weight of the records that have each.
+    """Keys of `Layout.of(c, m, S)`, ascending, and the weight of the records that have each. Equal siblings may stand in one.
 
     slots: by label, NONE for labels that do not count. focus: by slot, then only sets with such a slot are counted, not the
     empty one; empty: all sets. negated [q, labels]: slot c - q + j is given to records without any label of row j; it has no
@@ -57,6 +58,8 @@ def tally(
     if focus.size not in (0, c):
         raise ValueError("the focus is not by slot")
     layout = Layout.of(c, m, int(secrets.max(initial=0)))
+    if m <= 2 and c <= DENSE_PAIRS and not negated.shape[0] and not layout.secrets:
+        return tally_of_pairs(trees, weights, slots, layout, focus)
     dense = layout.keys <= min(DENSE_KEYS, KEYS_PER_RECORD * trees.records) and int(weights.sum()) < COUNTER_LIMIT
     counters, table = counted(
         trees,
@@ -76,6 +79,29 @@ def tally(
     return rows[:, 0].copy(), rows[:, 1].copy()
 
 
+def tally_of_pairs(trees: Trees, weights: Ints, slots: Codes, layout: Layout, focus: Flags) -> tuple[Ints, Ints]:
+    """As `tally` for up to two labels, without negations and secrets: a counter for each label, pair and relation."""
+    c = layout.c
+    records, both, related = counted_pairs(
+        trees,
+        np.require(weights, np.int64, ["C", "W"]),
+        np.require(slots, np.int32, ["C", "W"]),
+        c,
+        layout.m,
+        np.require(focus, np.bool_, ["C", "W"]),
+    )
+    counts = np.zeros(layout.keys, dtype=np.int64)
+    counts[0] = 0 if focus.size else records
+    if layout.m > 0:
+        counts[layout.bases[1] : layout.bases[2 if layout.m > 1 else -1]] = np.diagonal(both)
+    if layout.m > 1:
+        upper = np.triu_indices(c, 1)  # in the order of the keys
+        counts[layout.bases[2] :: 2] = both[upper] - related[upper]
+        counts[layout.bases[2] + 1 :: 2] = related[upper]
+    keys = np.flatnonzero(counts)
+    return keys, counts[keys]
+
+
 def merged(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     """The sums of several tallies of one layout."""
     keys = np.concatenate([np.zeros(0, dtype=np.int64), *(part[0] for part in parts)])
@@ -86,6 +112,58 @@ def merged(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     keys, counts = keys[order], counts[order]
     first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return keys[first], np.add.reduceat(counts, first)
+
+
+@compiled
+def counted_pairs(trees: Trees, weights: Ints, slots: Codes, c: int, m: int, focus: Flags) -> tuple[int, Ints, Ints]:
+    """Weight of all records; of those with a < b at [a, b], one slot at [a, a]; of those in which one of them is above the other.
+
+    With a focus, only of those sets that have a slot in it.
+    """
+    offsets, labels, parents = trees.offsets, trees.labels, trees.parents
+    both, related = np.zeros((c, c), dtype=np.int64), np.zeros((c, c), dtype=np.int64)
+    seen_in, related_in = np.full(c, NONE, dtype=np.int64), np.full((c, c), NONE, dtype=np.int64)
+    held, is_wanted = np.empty(c, dtype=np.int64), np.ones(c, dtype=np.bool_)
+    for slot in range(focus.size):
+        is_wanted[slot] = focus[slot]
+    total = 0
+    for record in range(offsets.size - 1):
+        begin, end, weight = offsets[record], offsets[record + 1], weights[record]
+        total += int(weight)
+        # 1. the slots of the record
+        known, found = 0, False
+        for at in range(begin, end):
+            slot = slots[labels[at]]
+            if slot != NONE and seen_in[slot] != record:
+                seen_in[slot] = record
+                held[known] = slot
+                known += 1
+                found |= is_wanted[slot]
+        if not found:
+            continue
+        # 2. pairs
+        for one in range(known):
+            a = held[one]
+            if is_wanted[a]:
+                both[a, a] += weight
+            if m > 1:
+                for other in range(one + 1, known):
+                    b = held[other]
+                    if is_wanted[a] or is_wanted[b]:
+                        both[min(a, b), max(a, b)] += weight
+        # 3. relations
+        for at in range(begin, end if m > 1 else begin):
+            slot = slots[labels[at]]
+            above = parents[at] if slot != NONE else NONE
+            while above != NONE:
+                upper = slots[labels[begin + above]]
+                if upper != NONE and upper != slot and (is_wanted[slot] or is_wanted[upper]):
+                    a, b = min(slot, upper), max(slot, upper)
+                    if related_in[a, b] != record:
+                        related_in[a, b] = record
+                        related[a, b] += weight
+                above = parents[begin + above]
+    return total, both, related
 
 
 class Record(NamedTuple):
@@ -153,6 +231,8 @@ def counted(
     counters = np.zeros(layout.bases[-1] * (layout.secrets + 1) if dense else 0, dtype=np.int32)
     table = Table(np.full((FIRST_ROOM, 2), EMPTY, dtype=np.int64), 0)
     for record in range(trees.offsets.size - 1):
+        if not all_sets and negated.shape[0] == 0 and not is_focused(trees, record, slots, focus):
+            continue
         known = take_slots(trees, record, slots, layout.c, focus, negated, content, place)
         last_focus = known - 1
         while last_focus >= 0 and not content.focused[last_focus]:
@@ -171,6 +251,16 @@ def counted(
                     table, walk.sets, length, weights[record], content.secrets, kinds, layout.secrets + 1
                 )
     return counters, table
+
+
+@compiled
+def is_focused(trees: Trees, record: int, slots: Codes, focus: Flags) -> bool:
+    """Whether a record has a label in focus."""
+    for at in range(trees.offsets[record], trees.offsets[record + 1]):
+        slot = slots[trees.labels[at]]
+        if slot != NONE and focus[slot]:
+            return True
+    return False
 
 
 @compiled

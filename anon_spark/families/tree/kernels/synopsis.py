@@ -14,11 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.families.tree.kernels.trees import NONE, Trees
+from anon_spark.families.tree.kernels.trees import NONE, Flags, Trees
 from anon_spark.kernels.classes import EMPTY, HASH_MULTIPLIER, Codes, Ints
 from anon_spark.kernels.compiled import compiled
-from anon_spark.kernels.transactions import longer
 from anon_spark.kernels.utility import Floats
+
+# of paths while they are found: their rows, to which slots lead by hash; SEEN is the record that had one last
+LABEL, PARENT, COUNT, SEEN = range(4)
+GONE = -3
 
 
 class Synopsis(NamedTuple):
@@ -47,8 +50,20 @@ class Shares(NamedTuple):
 
 
 def synopsis(trees: Trees, weights: Ints) -> Synopsis:
-    """Of canonical records, each standing for `weight` records. Cost: one look-up per node, one sort of distinct paths."""
+    """Of records, each standing for `weight` records; equal siblings may stand in one. Cost: one look-up per node, one sort of
+    distinct paths.
+    """
     return in_preorder(*grown(trees, np.repeat(weights, trees.sizes)))
+
+
+def updated_synopsis(before: Synopsis, trees: Trees, is_changed: Flags) -> Synopsis:
+    """Of records that were recoded otherwise before: the same as `synopsis` of them.
+
+    before: of these records as they were. is_changed: by label, which stand for other values than before, or did. A path without
+    such a label is in the same records as before; those with one are counted anew. Cost: a look at every node, a look-up for
+    those at or below a changed label and above them, one sort of distinct paths.
+    """
+    return in_preorder(*regrown(before, trees, is_changed))
 
 
 def merged_synopses(parts: Sequence[Synopsis]) -> Synopsis:
@@ -112,41 +127,106 @@ def rpd_a(whole: Synopsis, factors: Floats | Ints) -> float:
 
 @compiled
 def grown(trees: Trees, counts: Ints) -> tuple[Codes, Codes, Ints]:
-    """Labels, parents and counts of all distinct paths, as they appear."""
-    room, size = 1 << 10, 0
-    labels, parents, summed = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    slots = np.full(2 * room, EMPTY, dtype=np.int32)
-    place = np.empty(trees.labels.size, dtype=np.int32)
-    for record in range(trees.offsets.size - 1):
-        begin = trees.offsets[record]
-        for at in range(begin, trees.offsets[record + 1]):
-            above = NONE if trees.parents[at] == NONE else int(place[begin + trees.parents[at]])
-            label = int(trees.labels[at])
-            slot = path_slot(slots, labels, parents, above, label)
-            if slots[slot] == EMPTY:
-                if size == room:
-                    room *= 2
-                    labels, parents, summed = longer(labels), longer(parents), longer(summed)
-                    slots = np.full(2 * room, EMPTY, dtype=np.int32)
-                    for node in range(size):
-                        slots[path_slot(slots, labels, parents, parents[node], labels[node])] = node
-                    slot = path_slot(slots, labels, parents, above, label)
-                labels[size], parents[size], summed[size] = label, above, 0
-                slots[slot] = size
-                size += 1
-            place[at] = slots[slot]
-            summed[slots[slot]] += counts[at]
-    return labels[:size].astype(np.int32), parents[:size].astype(np.int32), summed[:size].copy()
+    """Labels, parents and counts of all distinct paths, as they appear; a path counts once in a record."""
+    offsets, labels, parents = trees.offsets, trees.labels, trees.parents
+    rows, slots, size = empty_paths(1 << 10)
+    place = np.empty(labels.size, dtype=np.int64)
+    for record in range(offsets.size - 1):
+        begin = offsets[record]
+        for at in range(begin, offsets[record + 1]):
+            above = NONE if parents[at] == NONE else place[begin + parents[at]]
+            if size == rows.shape[0]:
+                rows, slots = roomier(rows)
+            node = path_number(rows, slots, size, above, labels[at])
+            size += node == size
+            place[at] = node
+            if rows[node, SEEN] != record:
+                rows[node, SEEN] = record
+                rows[node, COUNT] += counts[at]
+    return columns_of_paths(rows, size)
 
 
 @compiled
-def path_slot(slots: Codes, labels: Ints, parents: Ints, above: int, label: int) -> int:
-    """Where a path is or would be."""
+def regrown(before: Synopsis, trees: Trees, is_changed: Flags) -> tuple[Codes, Codes, Ints]:
+    """As `grown` for records that each stand for one, from what the synopsis was."""
+    offsets, labels, parents = trees.offsets, trees.labels, trees.parents
+    old_labels, old_parents, old_counts = before.labels, before.parents, before.counts
+    # 1. the paths that are counted as before
+    rows, slots, size = empty_paths(max(1 << 10, old_labels.size))
+    moved = np.empty(old_labels.size, dtype=np.int64)
+    for old in range(old_labels.size):
+        above = NONE if old_parents[old] == NONE else moved[old_parents[old]]
+        moved[old] = GONE
+        if above != GONE and not is_changed[old_labels[old]]:
+            moved[old] = path_number(rows, slots, size, above, old_labels[old])
+            rows[moved[old], COUNT] = old_counts[old]
+            size += 1
+    # 2. those with a changed label
+    place, is_below = np.empty(labels.size, dtype=np.int64), np.zeros(labels.size, dtype=np.bool_)
+    is_needed = np.zeros(labels.size, dtype=np.bool_)
+    for record in range(offsets.size - 1):
+        begin, end, found = offsets[record], offsets[record + 1], False
+        for at in range(begin, end):
+            is_below[at] = is_changed[labels[at]] or (parents[at] != NONE and is_below[begin + parents[at]])
+            is_needed[at] = is_below[at]
+            found |= is_below[at]
+        if not found:
+            continue
+        for at in range(end - 1, begin - 1, -1):
+            if is_needed[at] and parents[at] != NONE:
+                is_needed[begin + parents[at]] = True
+        for at in range(begin, end):
+            if not is_needed[at]:
+                continue
+            above = NONE if parents[at] == NONE else place[begin + parents[at]]
+            if size == rows.shape[0]:
+                rows, slots = roomier(rows)
+            node = path_number(rows, slots, size, above, labels[at])
+            size += node == size
+            place[at] = node
+            if is_below[at] and rows[node, SEEN] != record:
+                rows[node, SEEN] = record
+                rows[node, COUNT] += 1
+    return columns_of_paths(rows, size)
+
+
+@compiled
+def empty_paths(room: int) -> tuple[Ints, Codes, int]:
+    """No path yet, room for so many."""
+    slots = 1 << 11
+    while slots < 2 * room:
+        slots *= 2
+    return np.empty((room, 4), dtype=np.int64), np.full(slots, EMPTY, dtype=np.int32), 0
+
+
+@compiled
+def path_number(rows: Ints, slots: Codes, size: int, above: int, label: int) -> int:
+    """The number of a path; `size`, if it is new, and then it has a row."""
     word = np.uint64((above << 32) + label) * HASH_MULTIPLIER
     slot = np.int64(word ^ (word >> np.uint64(32))) & (slots.size - 1)
-    while slots[slot] != EMPTY and (labels[slots[slot]] != label or parents[slots[slot]] != above):
+    while slots[slot] != EMPTY:
+        node = slots[slot]
+        if rows[node, LABEL] == label and rows[node, PARENT] == above:
+            return int(node)
         slot = (slot + 1) & (slots.size - 1)
-    return int(slot)
+    slots[slot] = size
+    rows[size, LABEL], rows[size, PARENT], rows[size, COUNT], rows[size, SEEN] = label, above, 0, NONE
+    return size
+
+
+@compiled
+def roomier(rows: Ints) -> tuple[Ints, Codes]:
+    """The same paths with twice the room."""
+    more, slots, _ = empty_paths(2 * rows.shape[0])
+    for node in range(rows.shape[0]):
+        path_number(more, slots, node, rows[node, PARENT], rows[node, LABEL])
+        more[node] = rows[node]
+    return more, slots
+
+
+@compiled
+def columns_of_paths(rows: Ints, size: int) -> tuple[Codes, Codes, Ints]:
+    return rows[:size, LABEL].astype(np.int32), rows[:size, PARENT].astype(np.int32), rows[:size, COUNT].copy()
 
 
 def in_preorder(labels: Codes, parents: Codes, counts: Ints) -> Synopsis:

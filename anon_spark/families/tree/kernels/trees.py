@@ -238,16 +238,21 @@ def canonical(trees: Trees) -> Trees:
     return merged_siblings(trees)
 
 
+def renamed(trees: Trees, image: Codes) -> Trees:
+    """Every label replaced by its image; equal siblings are left. Raises ValueError for a label without image."""
+    labels = image[trees.labels]
+    if labels.size and labels.min() < 0:
+        raise ValueError("a label lies above the cut")
+    return Trees(trees.offsets, labels, trees.parents)
+
+
 def projected(trees: Trees, image: Codes, top: int) -> Trees:
     """Every label replaced by its image, equal siblings merged with all below them.
 
     The cut {*} (`top` is its own image) leaves the path `*` in every record, and below it nodes whose image is not `*`, with
     what lay between them taken out. Raises ValueError for a label without image.
     """
-    labels = image[trees.labels]
-    if labels.size and labels.min() < 0:
-        raise ValueError("a label lies above the cut")
-    images = Trees(trees.offsets, labels, trees.parents)
+    images = renamed(trees, image)
     return merged_siblings(starred(images, top) if image[top] == top else images)
 
 
