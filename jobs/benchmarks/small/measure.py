@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -76,7 +77,9 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--times", type=int, default=3)
     options = parser.parse_args()
-    spark, found = make_session("anon-spark small runs"), {}
+    make: Callable[..., SparkSession] = make_session
+    brief = {"brief": True} if "brief" in signature(make).parameters else {}  # as commands start it for small tables
+    spark, found = make("anon-spark small runs", **brief), {}
     for file in sorted(options.folder.glob("*.yaml")):
         content = yaml.safe_load(file.read_text())
         quasi_identifiers = list(content["columns"].get("quasi_identifiers", {}))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,11 @@ Runs = dict[tuple[str, int], dict[str, Any]]
 def report(_: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     """Seconds by family and rows, as Markdown."""
     sizes = {name: [rows for rows, _ in MEASURED[name]] for name in options.only or NAMES}
-    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+    with tempfile.TemporaryDirectory(dir=options.folder) as place, ExitStack() as stack:
         jobs = make_tables(Path(place), sizes)
-        ours, theirs = measured(HOME, jobs, sizes), None
-        if options.beside:
-            with checked_out(options.beside) as tree:
-                theirs = measured(tree, jobs, sizes)
-    return times_text(ours, theirs)
+        trees = [HOME, *([stack.enter_context(checked_out(options.beside))] if options.beside else [])]
+        ours, *theirs = measured(trees, jobs, sizes)
+    return times_text(ours, theirs[0] if theirs else None)
 
 
 def make_tables(folder: Path, sizes: Mapping[str, Sequence[int]]) -> Path:
@@ -56,12 +55,17 @@ def make_tables(folder: Path, sizes: Mapping[str, Sequence[int]]) -> Path:
     return jobs
 
 
-def measured(tree: Path, jobs: Path, sizes: Mapping[str, Sequence[int]]) -> Runs:
-    """Runs with the package of a tree; the first of a family, which compiles, is not counted."""
-    found: Runs = {}
+def measured(trees: Sequence[Path], jobs: Path, sizes: Mapping[str, Sequence[int]]) -> list[Runs]:
+    """Runs with the package of each tree, one after the other for every table; the first of a family, which compiles, is not
+    counted.
+    """
+    found: list[Runs] = [{} for _ in trees]
     for name, rows in sizes.items():
-        one_run(tree, jobs, name, min(rows))
-        found |= {(name, size): one_run(tree, jobs, name, size) for size in rows}
+        for tree in trees:
+            one_run(tree, jobs, name, min(rows))
+        for size in rows:
+            for tree, runs in zip(trees, found, strict=True):
+                runs[name, size] = one_run(tree, jobs, name, size)
     return found
 
 
