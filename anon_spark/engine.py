@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -87,8 +88,9 @@ def runs_here(spark: SparkSession) -> bool:
 
 def tasks_at_once(spark: SparkSession) -> int | None:
     """How many tasks the session runs at a time, by its settings; None where they do not tell, as on a cluster that grows."""
-    if runs_here(spark):
-        threads = setting(spark, "spark.master", "").removeprefix("local").strip("[]").partition(",")[0] or "1"
+    local = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", setting(spark, "spark.master", ""))
+    if local is not None and not on_connect(spark):
+        threads = local[1] or "1"
         return (os.cpu_count() or 1) if threads == "*" else int(threads)
     executors, cores = (setting(spark, f"spark.executor.{name}", "") for name in ("instances", "cores"))
     return int(executors) * int(cores) if executors.isdigit() and cores.isdigit() else None

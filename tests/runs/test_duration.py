@@ -60,6 +60,6 @@ def test_a_session_tells_how_many_tasks_it_runs(spark: SparkSession, monkeypatch
         return engine.tasks_at_once(spark)
 
     assert [told(master=text) for text in ("local", "local[3]", "local[4,2]")] == [1, 3, 4]
-    assert told(master="local[*]") == os.cpu_count()
+    assert told(master="local[*]") == os.cpu_count() and told(master="local-cluster[2,1,1024]") is None
     assert told(master="yarn", instances="5", cores="4") == 20 and told(master="yarn", cores="4") is None
     assert expectation("lattice", 30_000, spark).endswith(f"on {CORES} cores")

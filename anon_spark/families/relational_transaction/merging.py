@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 
 from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.relational_transaction.kernels.bit_distance import Distances
+from anon_spark.families.relational_transaction.kernels.cluster_merging import (
+    NEAR_DELTA,
+    NOBODY,
+    Asked,
+    Merging,
+    merged_by_loss,
+)
 from anon_spark.families.relational_transaction.kernels.relation import (
     SCALE,
     Floats,
@@ -143,14 +150,17 @@ def rmerge(
     distances: BTD of every union, overwritten; losses: UL of unions, instead; neither for relational. exhaustive_seeds:
     continue with the next seed instead. most_records: a union of more records is not tried.
     Guarantee: NCP ≤ δ, summed exactly, or BoundUnreachable if NCP exceeds δ before the first merge.
-    Cost: per merge clusters × attributes, and for items and both a sort of the clusters.
+    Cost: per seed clusters × attributes, and for items and both a sort of the clusters.
     """
     state = _State(summary, relation, order, distances, losses, most_records)
     initial = state.ncp
     if initial > delta:
         raise _relational_bound(delta, initial)
-    closed = np.zeros(state.sizes.size, dtype=np.bool_)  # seeds without partner, and the candidate each tried first
-    nearest = np.full(closed.size, -1)
+    if order == "relational":
+        state.merge_by_loss(delta, exhaustive_seeds)
+        state.tell(progress)
+        return state.merges(np.empty(0))
+    closed = np.zeros(state.sizes.size, dtype=np.bool_)  # seeds without partner
     while True:
         seed = state.seed(closed)
         if seed < 0 or state.clusters == 1:
@@ -161,14 +171,9 @@ def rmerge(
             if not exhaustive_seeds:
                 break
             closed[seed] = True
-            nearest[seed] = candidates[0] if candidates.size else -1
             continue
-        partner = int(candidates[chosen])
-        union = state.unite(seed, partner, float(lost[chosen]))
-        # a seed that failed with both fails with their union, so only seeds that try just the nearest are opened again
-        closed[union] = False
-        if order == "relational":
-            closed[(nearest == seed) | (nearest == partner)] = False
+        # a seed that failed with both fails with their union, and it has tried all the others
+        closed[state.unite(seed, int(candidates[chosen]), float(lost[chosen]))] = False
         state.tell(progress)
     return state.merges(np.empty(0))
 
@@ -329,6 +334,33 @@ class _State:
         self.pairs.append((seed, partner))
         self.ncps.append(float(self.weighted.sum()) / self.records)
         return union
+
+    def merge_by_loss(self, delta: float, exhaustive_seeds: bool) -> None:
+        """RMERGE by relational values. A seed tries the nearest cluster alone, so it tries again after that was merged."""
+        count = self.sizes.size
+        work = Merging(
+            self.lo,
+            self.hi,
+            self.sizes,
+            self.target,
+            self.price,
+            self.weighted,
+            self.is_left,
+            np.zeros(count, dtype=np.bool_),
+            np.full(count, NOBODY),
+            np.empty((count, 2), dtype=np.int64),
+            np.empty(count + 1),
+        )
+        asked, answer = Asked(NEAR_DELTA, 0, NOBODY, NOBODY, 0.0), NOBODY
+        while asked.outcome == NEAR_DELTA:
+            asked = Asked(
+                *merged_by_loss(self.relation, work, delta, NEAR, self.most, exhaustive_seeds, asked.merges, answer)
+            )
+            if asked.outcome == NEAR_DELTA:
+                answer = int(self._exact_ncp_with(asked.seed, asked.partner, asked.lost) <= delta)
+        self.pairs = [(int(one), int(other)) for one, other in work.pairs[: asked.merges]]
+        self.ncps += work.ncps[1 : asked.merges + 1].tolist()
+        self.clusters -= asked.merges
 
     def tell(self, progress: Progress | None) -> None:
         if progress is not None:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from anon_spark.errors import AnonSparkError
+from anon_spark.families.registry import NAMES
 from anon_spark.runs.demo import make_samples
 from anon_spark.spark_session import make_session
 from jobs.markdown import table
@@ -51,7 +52,7 @@ class Spent(NamedTuple):
 def report(_: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     """Jobs, warm runs beside the unavoidable, and everything beside an earlier commit, as Markdown."""
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        jobs = written_jobs(Path(place), options.data)
+        jobs = written_jobs(Path(place), options.data, options.only or NAMES)
         ours, ours_cold = warm(HOME, jobs), cold(HOME, jobs)
         theirs: dict[str, Any] | None = None
         theirs_cold: dict[str, list[Spent]] | None = None
@@ -61,11 +62,13 @@ def report(_: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     return "\n\n".join([warm_text(ours), beside_text(ours, theirs), cold_text(ours_cold, theirs_cold)])
 
 
-def written_jobs(folder: Path, data: Path | None) -> Path:
-    """A job per family on its sample, and one for Adult where it is there; returns their folder."""
+def written_jobs(folder: Path, data: Path | None, families: Sequence[str]) -> Path:
+    """A job for each of the families on its sample, and one for Adult where it is there; returns their folder."""
     spark = make_session("anon-spark samples")
     jobs = make_samples(spark, folder / "demo", ROWS)
     spark.stop()
+    for name in set(NAMES).difference(families):
+        (jobs / f"{name}.yaml").unlink()
     if data is not None:
         (jobs / "adult.yaml").write_text(yaml.safe_dump(adult_job(data.resolve())))
     (jobs / "out").mkdir()
@@ -117,6 +120,7 @@ def cold(tree: Path, jobs: Path) -> dict[str, list[Spent]]:
 def spent(tree: Path, arguments: Sequence[str]) -> Spent:
     """Seconds of a Python process and of all that it started."""
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    others = children()
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     done = subprocess.run(
         [sys.executable, *arguments], env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=False
@@ -124,13 +128,15 @@ def spent(tree: Path, arguments: Sequence[str]) -> Spent:
     clock = perf_counter() - started
     if done.returncode:
         raise AnonSparkError(f"A process of {tree} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    while True:  # what it left running, until it has ended
-        try:
-            os.wait()
-        except ChildProcessError:
-            break
+    while left := children() - others:  # what it left running, until it has ended
+        os.waitpid(left.pop(), 0)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Spent(clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def children() -> set[int]:
+    """The processes that this one started, and those that they left to it."""
+    return {int(number) for task in Path("/proc/self/task").iterdir() for number in (task / "children").read_text().split()}
 
 
 @contextmanager

@@ -450,9 +450,11 @@ def test_no_union_is_larger_than_a_task_takes(
 
 def test_progress_is_told() -> None:
     table, told = figure_1(), list[tuple[int, int, str]]()
-    summary = summary_of(table, halved(table))
-    rmerge(summary, table.relation, 1.0, "relational", progress=lambda *args: told.append(args))
-    assert told == [(1, 2, "merges of clusters"), (2, 2, "merges of clusters")]
+    clusters = halved(table)
+    summary, distances = summary_of(table, clusters), distances_of(clusters)
+    rmerge(summary, table.relation, 1.0, "items", distances, progress=lambda *args: told.append(args))
+    rmerge(summary, table.relation, 1.0, "relational", progress=lambda *args: told.append(args))  # tells at its end
+    assert told == [(done, 2, "merges of clusters") for done in (1, 2, 2)]
 
 
 # --- TMERGE ---------------------------------------------------------------------------------------------------------------
