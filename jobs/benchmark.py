@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--copies", type=int, nargs="+", help="set_valued: how many times the table of the growth is copied")
     parser.add_argument("--tables", type=Path, help="tree: folder that keeps the TPC-H tables for other runs (default: none)")
     parser.add_argument("--beside", help="small, times: an earlier commit that is measured, too")
-    parser.add_argument("--only", nargs="+", choices=FAMILIES, help="times: these families (default: all)")
+    parser.add_argument("--only", nargs="+", choices=FAMILIES, help="small, times: these families (default: all)")
     parser.add_argument("--times", type=float, help="tree: ACS gets so many times the time of a budget (default: 10)")
     options = parser.parse_args()
     family = import_module(f"jobs.benchmarks.{options.family}.main")

@@ -123,8 +123,9 @@ def spent(tree: Path, arguments: Sequence[str]) -> Spent:
     others = children()
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     done = subprocess.run(
-        [sys.executable, *arguments], env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=False
-    )
+        [sys.executable, *arguments], env={**os.environ, "PYTHONPATH": str(tree)}, cwd=tree,  # -c imports from here first
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     clock = perf_counter() - started
     if done.returncode:
         raise AnonSparkError(f"A process of {tree} ended with {done.returncode}:\n{done.stderr[-3000:]}")
