@@ -50,7 +50,7 @@ from anon_spark.model.tree import NONE, Cut, Forest
 
 SAMPLE = 2**12
 MOST_LISTED = 10_000  # label sets below k that are looked at one by one in a round, and reach the driver; all are counted
-MOST_KEPT = 8  # synopses of cuts before, unless more are in use
+MOST_KEPT = 8  # synopses of cuts before: at most 32 MiB each, as many paths as a driver's records have nodes
 THREADS = min(os.cpu_count() or 1, 8)
 
 Flags = NDArray[np.bool_]
@@ -360,16 +360,16 @@ class LocalCounter:
             return list(pool.map(self._answer, asked))
 
     def _keep_synopses(self, asked: Sequence[Asked], pool: ThreadPoolExecutor) -> None:
-        """Those of cuts that several of these cuts come from."""
-        before = [question.before for question in asked if question.before is not None]
-        times = Counted(slots.nodes.tobytes() for slots in before)
-        missing = {slots.nodes.tobytes(): slots for slots in before}
-        missing = {cut: slots for cut, slots in missing.items() if times[cut] > 1 and cut not in self.kept}
-        found = pool.map(lambda slots: self._synopsis(slots.image), missing.values())
-        self.kept |= dict(zip(missing, found, strict=True))
-        idle = [cut for cut in self.kept if cut not in times]
-        for cut in idle[: max(0, len(self.kept) - MOST_KEPT)]:
+        """Those of cuts that most of these cuts come from, several of them."""
+        before = {one.before.nodes.tobytes(): one.before for one in asked if one.before is not None}
+        times = Counted(one.before.nodes.tobytes() for one in asked if one.before is not None)
+        wanted = [cut for cut, number in times.most_common(MOST_KEPT) if number > 1]
+        missing = [cut for cut in wanted if cut not in self.kept]
+        idle = [cut for cut in self.kept if cut not in wanted]
+        for cut in idle[: max(0, len(self.kept) + len(missing) - MOST_KEPT)]:
             del self.kept[cut]
+        found = pool.map(lambda cut: self._synopsis(before[cut].image), missing)
+        self.kept |= dict(zip(missing, found, strict=True))
 
     def _answer(self, asked: Asked) -> Answer | float:
         if asked.factors is not None and asked.cost == "ncp":

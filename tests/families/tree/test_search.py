@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from anon_spark.families.tree import counting
 from anon_spark.families.tree.counting import MOST_KEPT, LocalCounter
+from anon_spark.families.tree.kernels.trees import Trees, distinct
 from anon_spark.families.tree.settings import Settings
 from anon_spark.families.tree.structure import Step
+from anon_spark.kernels.classes import Ints
 from tests.families.tree.searching import evaluator, forest_of, named, search
 from tests.oracle import tree_oracle as oracle
 from tests.oracle.tree_example import (
@@ -137,6 +140,26 @@ def test_cuts_cost_the_same_side_by_side_and_one_by_one(seed: int) -> None:
         assert together == [alone.judge([step])[0] for step in steps]
     assert isinstance(judging.counter, LocalCounter) and isinstance(alone.counter, LocalCounter)
     assert 2 <= len(judging.counter.kept) <= MOST_KEPT and not alone.counter.kept
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_records_are_counted_alike_together_and_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(300 + seed)
+    forest = forest_of(NODE_TYPES)
+    records = random_trees(random, DGH, 1) * 6 + random_trees(random, DGH, 30)  # the first of them are the sample
+    steps = [Step(forest.cut_of(cut)) for cut in random.sample(DGH.cuts(), 12)]
+    one_by_one = evaluator(forest, records, Settings(k=3, m=3, n=2)).judge(steps)
+    called = list[int]()
+
+    def noted(trees: Trees, weights: Ints) -> tuple[Trees, Ints]:
+        called.append(trees.records)
+        return distinct(trees, weights)
+
+    monkeypatch.setattr(counting, "SAMPLE", 4)
+    monkeypatch.setattr(counting, "distinct", noted)
+
+    assert evaluator(forest, records, Settings(k=3, m=3, n=2)).judge(steps) == one_by_one
+    assert len(records) in called
 
 
 @pytest.mark.parametrize("seed", range(6))
