@@ -133,11 +133,10 @@ def test_cuts_cost_the_same_side_by_side_and_one_by_one(seed: int) -> None:
     forest, records = forest_of(NODE_TYPES), random_trees(random, DGH, 40)
     judging = evaluator(forest, records, Settings(k=2, m=1, n=0))
     alone = evaluator(forest, records, Settings(k=2, m=1, n=0))
-    for names in random.sample(DGH.cuts(), 24):
-        cut = forest.cut_of(names)
-        steps = [Step(cut, node) for node in cut if forest.can_specialize(node)]
-        together = judging.judge(steps)
-        assert together == [alone.judge([step])[0] for step in steps]
+    cuts = [forest.cut_of(names) for names in random.sample(DGH.cuts(), 24)]
+    batches = [[Step(cut, node) for node in cut if forest.can_specialize(node)] for cut in cuts]
+    for steps in [*batches, [step for batch in batches for step in batch]]:  # the last has more cuts before than are kept
+        assert judging.judge(steps) == [alone.judge([step])[0] for step in steps]
     assert isinstance(judging.counter, LocalCounter) and isinstance(alone.counter, LocalCounter)
     assert 2 <= len(judging.counter.kept) <= MOST_KEPT and not alone.counter.kept
 
