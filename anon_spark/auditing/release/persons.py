@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, Climb, with_labels
 from anon_spark.auditing.reading.values import exact, private, quoted, require_columns
 from anon_spark.auditing.verdict import Kind, Verdict
+from anon_spark.engine import not_broadcast
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.pending import Pending
 
@@ -29,7 +30,7 @@ def with_persons(
     recoded: quasi-identifier → (hierarchy, level); nulls: what the run did with a null quasi-identifier.
     Guarantee: for a truthful release these are exactly the rows it was made from, so its classes can be counted in
     persons; for another one, see `verify_recoding`.
-    Cost: one broadcast join per quasi-identifier and one join with the classes of the release; no action.
+    Cost: one pass over the rows for the labels and one join with the classes of the release; no action.
     """
     names = list(recoded)
     require_columns(source, [*names, *unchanged, person], "source")
@@ -50,7 +51,7 @@ def with_persons(
     )
     shown = release.select(*(exact(release, name).alias(labels[at]) for at, name in enumerate(names))).distinct()
     same = [F.col(quoted(name)).eqNullSafe(F.col(labels[at])) for at, name in enumerate(names)]
-    return rows.join(shown, reduce(and_, same), "left_semi")
+    return rows.join(not_broadcast(shown), reduce(and_, same), "left_semi")
 
 
 def verify_one_row_each(source: DataFrame, person: str) -> Verdict:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from anon_spark.auditing.reading.sampling import TUPLE, sampled_tuples, tuple_columns
 from anon_spark.auditing.reading.values import content_hash, private
 from anon_spark.columns import ROWS
+from anon_spark.engine import not_broadcast
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.pending import Pending
 from anon_spark.risk.look_up.chances import error_of_ratio, sampled_sums, squares
@@ -85,7 +86,8 @@ def link_attack_to_be(
         (F.col(column).eqNullSafe(label) for column, label in zip(columns, labels, strict=True)),
         F.col(_HASH) == F.col(_FOUND),
     )
-    persons = lookups.join(classes, same, "left").groupBy(TUPLE).agg(F.max(ROWS).alias(ROWS), F.min(SIZE).alias(SIZE))
+    found = lookups.join(not_broadcast(classes), same, "left")
+    persons = found.groupBy(TUPLE).agg(F.max(ROWS).alias(ROWS), F.min(SIZE).alias(SIZE))
     sums = persons.agg(
         *sampled_sums(F.isnotnull(SIZE)),
         F.coalesce(F.sum(F.col(ROWS) / F.col(SIZE)), F.lit(0.0)).alias("after_sum"),
