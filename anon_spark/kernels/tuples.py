@@ -26,11 +26,14 @@ from anon_spark.kernels.classes import (
     sum_by_class,
     suppressed_weights,
 )
+from anon_spark.kernels.histograms import Histograms, by_class
+from anon_spark.kernels.models import NOTHING, Conditions
 from anon_spark.model.lattice import Node
 
 KEY_LIMIT = 2**62
 ROLL_UP_FROM = 4  # below this many nodes a roll-up costs more than it saves
 
+UNDER, WITHOUT = 0, 1  # a node's rows at each k: under the conditions, and without them where these bound nothing
 STATS = ("k", "suppressed", "classes", "squares", "all_squares", "majority", "all_majority")
 
 
@@ -71,9 +74,10 @@ class PersonSets:
 
 @dataclass(frozen=True)
 class TupleTable:
-    """Distinct tuples on the levels of `base` with their rows; persons and class values where the job asks for them.
+    """Distinct tuples on the levels of `base` with their rows; persons, class and sensitive values where the job asks for them.
 
-    `persons` counts those with this one tuple only; without it every row is a person.
+    `persons` counts those with this one tuple only; without it every row is a person. `sensitive`: of each sensitive column with
+    models its values by tuple. `population`: rows of a population; a tuple that is only there has no row here.
     """
 
     base: Node
@@ -82,6 +86,8 @@ class TupleTable:
     persons: Ints | None = None
     sets: PersonSets | None = None
     class_counts: Ints | None = None
+    sensitive: tuple[Histograms, ...] = ()
+    population: Ints | None = None
 
     @property
     def size(self) -> int:
@@ -102,9 +108,17 @@ class Grouping:
     persons: Ints
     class_counts: Ints | None
     majority: Ints
+    sensitive: tuple[Histograms, ...] = ()
+    population: Ints | None = None
+
+    def members(self, conditions: Conditions) -> Ints:
+        """Persons of each class; none of a class that fails the conditions, so that it is below every k."""
+        if not conditions:
+            return self.persons
+        return np.where(conditions.kept(self.rows, self.sensitive, self.population), self.persons, 0)
 
 
-def group(table: TupleTable, ladder: Ladder, node: Node) -> Grouping:
+def group(table: TupleTable, ladder: Ladder, node: Node, conditions: Conditions = NOTHING) -> Grouping:
     """Classes of the tuples generalized to the node (which lies above the table's base)."""
     inverse, representatives = class_of_tuples(table, ladder, node)
     classes = representatives.size
@@ -118,12 +132,17 @@ def group(table: TupleTable, ladder: Ladder, node: Node) -> Grouping:
     class_counts, majority = None, rows
     if table.class_counts is not None:
         class_counts, majority = majority_by_class(table.class_counts, inverse, classes)
-    return Grouping(inverse, representatives, rows, persons, class_counts, majority)
+    sensitive = tuple(
+        by_class(of_tuples, inverse, classes, column.width)
+        for of_tuples, column in zip(table.sensitive, conditions.columns, strict=True)
+    )
+    population = None if table.population is None else sum_by_class(table.population, inverse, classes)
+    return Grouping(inverse, representatives, rows, persons, class_counts, majority, sensitive, population)
 
 
-def roll_up(table: TupleTable, ladder: Ladder, node: Node) -> TupleTable:
+def roll_up(table: TupleTable, ladder: Ladder, node: Node, conditions: Conditions = NOTHING) -> TupleTable:
     """The table on the levels of a node above its base, one tuple per class."""
-    grouping = group(table, ladder, node)
+    grouping = group(table, ladder, node, conditions)
     codes = np.empty((len(node), grouping.rows.size), dtype=np.int32)
     for attribute, level in enumerate(node):
         climbed = ladder.climb(attribute, table.base[attribute], level)
@@ -133,13 +152,26 @@ def roll_up(table: TupleTable, ladder: Ladder, node: Node) -> TupleTable:
         persons = sum_by_class(persons, grouping.inverse, grouping.rows.size)
     if sets is not None:
         sets = PersonSets(sets.offsets, grouping.inverse[sets.members], sets.multiplicity)
-    return TupleTable(node, codes, grouping.rows, persons, sets, grouping.class_counts)
+    counts = (persons, sets, grouping.class_counts, grouping.sensitive, grouping.population)
+    return TupleTable(node, codes, grouping.rows, *counts)
 
 
-def evaluate_node(table: TupleTable, ladder: Ladder, node: Node, budget: int) -> Ints:
-    """STATS of the node at each k, ascending, then per attribute the loss weight of the suppressed rows."""
-    grouping = group(table, ladder, node)
-    totals, suppressed = curve(grouping.persons, grouping.rows, grouping.majority, budget)
+def evaluate_node(table: TupleTable, ladder: Ladder, node: Node, budget: int, conditions: Conditions = NOTHING) -> Ints:
+    """UNDER or WITHOUT, STATS of the node at each k, ascending, then per attribute the loss weight of the suppressed rows.
+
+    k is 0 where the classes that fail the conditions have more rows than the budget.
+    """
+    grouping = group(table, ladder, node, conditions)
+    under = _evaluated(table, ladder, node, budget, grouping, grouping.members(conditions), UNDER)
+    if conditions.is_monotone(budget):
+        return under
+    return np.concatenate([under, _evaluated(table, ladder, node, budget, grouping, grouping.persons, WITHOUT)])
+
+
+def _evaluated(
+    table: TupleTable, ladder: Ladder, node: Node, budget: int, grouping: Grouping, persons: Ints, which: int
+) -> Ints:
+    totals, suppressed = curve(persons, grouping.rows, grouping.majority, budget)
     weights = np.zeros((len(totals), len(node)), dtype=np.int64)
     if suppressed.size:
         flat, starts = _flatten(
@@ -152,11 +184,13 @@ def evaluate_node(table: TupleTable, ladder: Ladder, node: Node, budget: int) ->
         weights = suppressed_weights(
             table.codes, grouping.representatives, grouping.rows, suppressed, counts, flat, starts
         )
-    return np.concatenate([totals, weights], axis=1)
+    return np.concatenate([np.full((len(totals), 1), which), totals, weights], axis=1)
 
 
-def evaluate_nodes(table: TupleTable, ladder: Ladder, nodes: Sequence[Node], budget: int) -> Ints:
-    """For each node one row per k: the node's place among the nodes, STATS and the suppressed weights, as `evaluate_node`."""
+def evaluate_nodes(
+    table: TupleTable, ladder: Ladder, nodes: Sequence[Node], budget: int, conditions: Conditions = NOTHING
+) -> Ints:
+    """For each node one row per k: the node's place among the nodes, then as `evaluate_node`."""
     levels = np.array(nodes, dtype=np.int64).reshape(len(nodes), len(table.base))
     found: list[Ints] = [np.zeros((0, 0), dtype=np.int64)] * len(nodes)
     pending = [(table, np.arange(len(nodes)))]
@@ -165,14 +199,14 @@ def evaluate_nodes(table: TupleTable, ladder: Ladder, nodes: Sequence[Node], bud
         if members.size >= ROLL_UP_FROM:
             meet = tuple(int(level) for level in levels[members].min(axis=0))
             if meet != small.base:
-                small = roll_up(small, ladder, meet)
+                small = roll_up(small, ladder, meet, conditions)
             pending.extend((small, half) for half in halves(levels, members, ladder))
         else:
             for member in members:
                 node = tuple(int(level) for level in levels[member])
-                found[member] = evaluate_node(small, ladder, node, budget)
+                found[member] = evaluate_node(small, ladder, node, budget, conditions)
     if not found:
-        return np.zeros((0, 1 + len(STATS) + len(table.base)), dtype=np.int64)
+        return np.zeros((0, 2 + len(STATS) + len(table.base)), dtype=np.int64)
     place = np.repeat(np.arange(len(nodes)), [len(rows) for rows in found])
     return np.column_stack([place, np.concatenate(found)])
 

@@ -13,7 +13,8 @@ class NodeStats:
     """Integer sums over the equivalence classes of one node at one k; `all_…` before suppression, the others after it.
 
     Of a search it is the largest k that the budget allows; `lower` has the same node at every smaller k at which fewer rows are
-    suppressed, ascending.
+    suppressed, ascending. A class that fails a model of the job is suppressed at every k; k is 0 where these have more rows than
+    the budget. `without`: the node as it would be without the models, where they may fail above a node that keeps them.
     """
 
     node: Node
@@ -26,12 +27,18 @@ class NodeStats:
     all_majority: int
     suppressed_weights: tuple[int, ...]  # loss weight of the suppressed rows, per attribute
     lower: tuple[NodeStats, ...] = ()
+    without: NodeStats | None = None
 
     @classmethod
     def of(cls, node: Sequence[int], counts: Sequence[int], weights: Sequence[int]) -> NodeStats:
         """From the seven counts in the order of the fields, and the weights."""
         k, suppressed, classes, squares, all_squares, majority, all_majority = counts
         return cls(tuple(node), k, suppressed, classes, squares, all_squares, majority, all_majority, tuple(weights))
+
+    @property
+    def bounding(self) -> NodeStats:
+        """What bounds the nodes below: no node below has a larger k, or less suppressed at one k."""
+        return self if self.without is None else self.without
 
     @property
     def curve(self) -> Iterator[NodeStats]:

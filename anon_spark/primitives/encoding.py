@@ -93,7 +93,7 @@ class Dictionary:
 def with_keys(df: DataFrame, hierarchies: Mapping[str, Hierarchy | Rule], others: Sequence[str] = ()) -> DataFrame:
     """The quasi-identifiers as keys, with the other columns as they are. No action."""
     grids = {name: h.bins for name, h in hierarchies.items() if isinstance(h, Hierarchy) and h.bins is not None}
-    keys = {name: _key(df, name, hierarchy).alias(name) for name, hierarchy in hierarchies.items()}
+    keys = {name: key_column(df, name, hierarchy).alias(name) for name, hierarchy in hierarchies.items()}
     keys.update({name: F.col(quoted(name)) for name in grids})
     return with_bins(df, grids).select(*keys.values(), *(F.col(quoted(name)) for name in others))
 
@@ -286,7 +286,10 @@ def with_labels(
     return with_found(coded, look_ups, pa.string())
 
 
-def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
+def key_column(
+    df: DataFrame, name: str, hierarchy: Hierarchy | Rule | None, where: str = "columns.quasi_identifiers"
+) -> Column:
+    """A column as it is looked up in its hierarchy, or without one compared: whole numbers, or texts; NaN as null."""
     column, kind = F.col(quoted(name)), df.schema[name].dataType
     if isinstance(kind, WHOLE):
         return column.cast("bigint")
@@ -301,7 +304,7 @@ def _key(df: DataFrame, name: str, hierarchy: Hierarchy | Rule) -> Column:
     if isinstance(kind, (T.BooleanType, T.DateType, T.DecimalType, T.TimestampType, T.TimestampNTZType)):
         return column.cast("string")
     raise ConfigurationError(
-        f"columns.quasi_identifiers.{name}: a column of type {kind.simpleString()} has no hierarchy. "
+        f"{where}.{name}: a column of type {kind.simpleString()} has no hierarchy or model. "
         "Use a text, number, truth value, date or timestamp."
     )
 

@@ -19,6 +19,7 @@ from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.facts import Search
 from anon_spark.families.lattice.job import LatticeJob, LatticeSpec
+from anon_spark.families.lattice.model_costs import model_costs
 from anon_spark.families.lattice.poka import Depth, Poka
 from anon_spark.families.lattice.recoding import Fitted, LatticeRecoding
 from anon_spark.families.lattice.scores import Scores
@@ -29,6 +30,7 @@ from anon_spark.metrics.loss import Loss
 from anon_spark.model.facts import LevelReached
 from anon_spark.model.front import Point, nondominated
 from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.guarantee.models import Model
 from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable
 from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.model.progress import Progress
@@ -45,7 +47,8 @@ class LatticeAnonymizer:
     """k-anonymity by full-domain generalization: `fit` finds the Pareto front of k against loss and chooses from it.
 
     Parameters are those of the job file. `choose` is {"k": …}, {"max_loss": …}, {"node": […]} or "knee"; by default the
-    least loss with the required k. `workdir` is a private place that all workers see (needed on a cluster).
+    least loss with the required k. `models`: what the values of a sensitive column must keep in every class, as
+    {"disease": [EntropyL(1.5), TCloseness(0.2)]}. `workdir` is a private place that all workers see (needed on a cluster).
     Beyond 5 million nodes, `exact` with GLM and a k searches that k alone, up to `max_nodes` and `max_seconds`, and states a loss
     that no node is below.
     Guarantee of what `fit` returns: see LatticeRecoding. Cost: one shuffle of the table to distinct tuples; then
@@ -55,6 +58,7 @@ class LatticeAnonymizer:
     k: int
     quasi_identifiers: Mapping[str, Hierarchy | Rule]
     sensitive: Sequence[str] = ()
+    models: Mapping[str, Sequence[Model]] = field(default_factory=dict)
     keep: Sequence[str] = ()
     person: str | None = None
     suppression: float = default(PrivacySpec, "suppression")
@@ -78,6 +82,9 @@ class LatticeAnonymizer:
             raise ConfigurationError("loss cm goes with class_column, and only with it.")
         if self.class_column is not None and self.class_column not in (*self.sensitive, *self.keep):
             raise ConfigurationError("class_column must be one of sensitive or keep: it is published unchanged.")
+        strange = [name for name in self.models if name not in self.sensitive]
+        if strange:
+            raise ConfigurationError(f"models: {', '.join(strange)} is no sensitive column. Name it in sensitive.")
         named = [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]
         if len(set(named)) < len(named):
             raise ConfigurationError("A column has one role: name each column once.")
@@ -103,6 +110,7 @@ class LatticeAnonymizer:
             on_unseen=self.on_unseen,
             class_column=self.class_column,
             person=self.person,
+            models=self._models,
         )
         self._refuse_too_few(frequencies)
         choice = self._choice()
@@ -123,6 +131,7 @@ class LatticeAnonymizer:
         seconds = perf_counter() - started
         # 4. one of its points
         chosen = choose(choice, front, scores, self.k)
+        costs = model_costs(self._models, scores, counts, chosen) if lattice.has_front and self.models else []
         losses = general.per_attribute(scores.stats_of(chosen))
         return LatticeRecoding(
             hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
@@ -131,6 +140,8 @@ class LatticeAnonymizer:
             denominator=scores.loss.denominator,
             required_k=self.k,
             sensitive=list(self.sensitive),
+            models=self._models,
+            model_costs=costs,
             keep=list(self.keep),
             person=self.person,
             nulls=self.nulls,
@@ -172,6 +183,10 @@ class LatticeAnonymizer:
         if found is None:
             return [scores.points[scores.lattice.top]], None
         return [found.point], found.lower_bound / scores.loss.denominator
+
+    @property
+    def _models(self) -> dict[str, tuple[Model, ...]]:
+        return {name: tuple(models) for name, models in self.models.items() if models}
 
     def _loss(self, general: GeneralLoss) -> Loss:
         if any(weight * general.rows >= INT64_SAFE for weight in general.root_weights):

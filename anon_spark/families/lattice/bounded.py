@@ -5,6 +5,9 @@ feasible node loses at least its floor, its loss without suppression; what suppr
 evaluated node above. Randomized descents from the top find a first release. After that, open nodes are evaluated that could lose
 less than (1 - gap) × the least loss found. An infeasible one is raised, attribute by attribute, as long as it stays infeasible,
 and everything below it is closed. When no such node is open, the gap is proven, and a smaller one is tried.
+
+Where a model may fail above a node that keeps it, a node is infeasible only if it is so without the models. One that fails by
+them alone is closed by itself.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ class _Search:
 
     def run(self) -> LeastLoss | None:
         self._evaluate([self._lattice.top])
-        if self._best is None:
+        if self._open.is_infeasible(self._lattice.top):
             return None
         self._descend()
         proven = 0
@@ -85,7 +88,7 @@ class _Search:
                 self._evaluate(nodes)
                 self._raise([node for node in nodes if self._is_feasible(node) is False])
         best = self._best
-        return LeastLoss(best, min(best.loss, proven << self._shift))
+        return None if best is None else LeastLoss(best, min(best.loss, proven << self._shift))
 
     def _over(self) -> bool:
         return self._scores.evaluated >= self._max_nodes or monotonic() > self._deadline
@@ -94,12 +97,14 @@ class _Search:
 
     def _evaluate(self, nodes: Sequence[Node]) -> None:
         for point in self._scores.evaluate_at(sorted({node for node in nodes if node not in self._scores.points}), self._k):
-            if point.k < self._k:
+            bounding = self._scores.bounding(point.node)[-1]
+            if bounding.k < self._k:
                 self._open.close_below(point.node)
                 continue
-            penalty = point.loss - self._scores.loss.floor(self._scores.stats[point.node]) >> self._shift
+            penalty = bounding.loss - self._scores.loss.floor(self._scores.stats[point.node]) >> self._shift
             self._open.close(point.node, penalty)
-            if self._best is None or (point.loss, point.node) < (self._best.loss, self._best.node):
+            better = self._best is None or (point.loss, point.node) < (self._best.loss, self._best.node)
+            if point.k >= self._k and better:
                 self._best = point
             levels = np.array(point.node, dtype=np.int64)
             if not (self._feasible <= levels).all(axis=1).any():
@@ -107,16 +112,25 @@ class _Search:
                 self._feasible = np.concatenate([self._feasible[~above], levels[None]])
 
     def _is_feasible(self, node: Node) -> bool | None:
-        """Whether a node reaches k; None if nothing is known about it."""
+        """Whether a node reaches k, models aside that bound nothing; None if nothing is known about it."""
         if node in self._scores.points:
-            return self._scores.points[node].k >= self._k
+            return self._scores.bounding(node)[-1].k >= self._k
         if self._open.is_infeasible(node):
             return False
         return True if (self._feasible <= np.array(node)).all(axis=1).any() else None
 
+    def _reaches(self, node: Node) -> bool | None:
+        """Whether a node reaches k; None if it is not known, also above one that does where a model may fail there."""
+        if node in self._scores.points:
+            return self._scores.points[node].k >= self._k
+        feasible = self._is_feasible(node)
+        may_fail = self._scores.stats[self._lattice.top].without is not None
+        return None if feasible and may_fail else feasible
+
     def _limit(self, gap: Fraction) -> int:
         """What a node must be able to lose less than, if it shall make the gap larger."""
-        assert self._best is not None
+        if self._best is None:  # any node would do
+            return (self._scores.loss.denominator >> self._shift) + 1
         return -(-ceil((1 - gap) * self._best.loss) >> self._shift)
 
     # --- which nodes are evaluated --------------------------------------------------------------------------------------
@@ -132,9 +146,9 @@ class _Search:
                 if left[one]:
                     attribute = self._by_chance(node, sorted(left[one]))
                     tried[one] = attribute, _with(node, attribute, node[attribute] - 1)
-            self._evaluate([node for _, node in tried.values() if self._is_feasible(node) is None])
+            self._evaluate([node for _, node in tried.values() if self._reaches(node) is None])
             for one, (attribute, node) in tried.items():
-                if self._is_feasible(node):
+                if self._reaches(node):
                     at[one] = node
                 else:
                     left[one].discard(attribute)

@@ -1,10 +1,11 @@
 """The true front of pairs (node, k) from bounds, with a fraction of the nodes.
 
-k is monotone: a node has at most the largest k of any evaluated node above it. Its loss is at least its loss without
-suppression. GLM computes this from marginals alone; for DM and CM it is at least that of any evaluated node below. To this
-comes what suppression adds at a k: at least as much as at any evaluated node above. A node whose bounds the front already
-meets cannot add a point, so it is dropped. The others are evaluated in batches until none is left. Batches are random, or
-guided by a guess of k where a node is dear.
+k is monotone: a node has at most the largest k of any evaluated node above it. Under a model it is not, where rows are
+suppressed: a class that fails may take in one that holds. Then the bounds are those without the models. The loss of a node
+is at least its loss without suppression. GLM computes this from marginals alone; for DM and CM it is at least that of any
+evaluated node below. To this comes what suppression adds at a k: at least as much as at any evaluated node above. A node whose
+bounds the front already meets cannot add a point, so it is dropped. The others are evaluated in batches until none is left.
+Batches are random, or guided by a guess of k where a node is dear.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ PENALTY_NODES = 100_000  # lattices up to this size keep what suppression adds, 
 PENALTY_STEPS = 40
 
 
-def exact_front(scores: Scores, batch: int = BATCH, guided: bool = False) -> list[Point]:
+def exact_front(scores: Scores, batch: int = BATCH, guided: bool = False, least_k: int = LEAST_K) -> list[Point]:
     """The same front as the exhaustive search, representatives included, whatever the batches are.
 
+    least_k: smaller ones are of no interest.
     Cost: bounds are arrays of lattice size on the driver; one evaluation per batch. `guided` needs a third fewer nodes with GLM
     and chooses a batch in some hundredths of a second; it has no effect on losses whose floors are not known beforehand, where
     it would need more.
     """
-    bounds = Bounds(scores)
+    bounds = Bounds(scores, least_k)
     draw = np.random.default_rng(0)  # decides only how many nodes are evaluated, never the result
     guide = Guide(scores, draw) if guided and bounds.knows_floors else None
     front = bounds.learn(scores.evaluate([scores.lattice.top, scores.lattice.bottom]))
@@ -48,8 +50,8 @@ def exact_front(scores: Scores, batch: int = BATCH, guided: bool = False) -> lis
 class Bounds:
     """For every node: the largest k and the least loss it can still have."""
 
-    def __init__(self, scores: Scores) -> None:
-        self._scores = scores
+    def __init__(self, scores: Scores, least_k: int = LEAST_K) -> None:
+        self._scores, self._least_k = scores, least_k
         shape = scores.lattice.shape
         floors = scores.loss.floors(scores.lattice.nodes())
         self.knows_floors = floors is not None
@@ -57,7 +59,7 @@ class Bounds:
             floors = np.zeros(scores.lattice.size, dtype=np.int64)
         self._most_k = np.full(shape, np.iinfo(np.int64).max, dtype=np.int64)
         self._least_loss: NDArray[Any] = floors.reshape(shape)
-        self._penalties = Penalties(shape, floors.dtype) if scores.lattice.size <= PENALTY_NODES else None
+        self._penalties = Penalties(shape, floors.dtype, min(LEAST_K, least_k)) if scores.lattice.size <= PENALTY_NODES else None
         self._open = np.ones(shape, dtype=bool)
         self._front: list[Point] = []
 
@@ -66,17 +68,17 @@ class Bounds:
         pairs = list(self._front)
         for point in points:
             below = tuple(slice(0, level + 1) for level in point.node)
-            np.minimum(self._most_k[below], point.k, out=self._most_k[below])
+            bounding = self._scores.bounding(point.node)
+            np.minimum(self._most_k[below], bounding[-1].k, out=self._most_k[below])
             floor = self._scores.loss.floor(self._scores.stats[point.node])
             if not self.knows_floors:
                 above = tuple(slice(level, None) for level in point.node)
                 np.maximum(self._least_loss[above], floor, out=self._least_loss[above])
-            curve = self._scores.curve(point.node)
-            if self._penalties is not None and curve[-1].suppressed:
-                self._penalties.learn(curve, floor)
+            if self._penalties is not None and bounding[-1].suppressed:
+                self._penalties.learn(bounding, floor)
             self._open[point.node] = False
-            pairs.extend(curve)
-        self._front = nondominated(pairs, LEAST_K)
+            pairs.extend(self._scores.curve(point.node))
+        self._front = nondominated(pairs, self._least_k)
         return self._front
 
     def of(self, nodes: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -86,7 +88,9 @@ class Bounds:
     def open_nodes(self, front: list[Point]) -> NDArray[np.intp]:
         """Indices of the nodes that could still add a point, or represent one with a smaller vector."""
         left: NDArray[np.intp] = np.flatnonzero(self._open)
-        left = left[self._most_k.reshape(-1)[left] >= LEAST_K]
+        left = left[self._most_k.reshape(-1)[left] >= self._least_k]
+        if not front:  # no node yet has such a k
+            return left
         most_k, least_loss = self.of(left)
         # the front falls in k and in loss: the last point of at least most_k loses least among those
         rivals = np.searchsorted([-point.k for point in front], -most_k, side="right") - 1
@@ -110,8 +114,8 @@ class Penalties:
     falls with k, so at the first k of a step it holds for the whole step.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        even = np.arange(LEAST_K, LEAST_K + PENALTY_STEPS // 2)
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], least_k: int = LEAST_K) -> None:
+        even = np.arange(least_k, least_k + PENALTY_STEPS // 2)
         wider = np.round(even[-1] * 1.3 ** np.arange(1, PENALTY_STEPS // 2 + 1)).astype(np.int64)
         self._first = np.concatenate([even, wider])
         self._last = np.append(self._first[1:] - 1, np.iinfo(np.int64).max)

@@ -29,8 +29,21 @@ class Search(FitStatistics):
 
 
 @dataclass(frozen=True)
+class ModelCost:
+    """What one model alone costs: the least loss with the chosen k under it, beside the least without any model.
+
+    loss: None where no node keeps it within the suppression that is allowed.
+    """
+
+    column: str
+    model: str
+    loss: float | None
+    without: float | None
+
+
+@dataclass(frozen=True)
 class LatticeFit(Facts):
-    """The front, and the point that was chosen from it."""
+    """The front, the point that was chosen from it, and what each model costs."""
 
     loss: str
     required_k: int
@@ -38,6 +51,7 @@ class LatticeFit(Facts):
     front: tuple[FrontPoint, ...]
     attributes: tuple[LevelReached, ...]
     search: Search
+    model_costs: tuple[ModelCost, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Guide:
         seen = np.array([point.node for point in points]) + self._first
         indicators = np.zeros((len(seen), sum(self._scores.lattice.shape)))
         np.put_along_axis(indicators, seen, 1.0, axis=1)
-        logs = np.log([point.k for point in points])
+        logs = np.log([max(point.k, 1) for point in points])  # 0 where a node keeps no k at all
         normal = indicators.T @ indicators + RIDGE * np.eye(indicators.shape[1])
         terms = np.linalg.solve(normal, indicators.T @ (logs - logs.mean()))
         return np.asarray(logs.mean() + terms[levels + self._first].sum(axis=1))

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from anon_spark.config.job import PrivacySpec, QuasiIdentifierJob
+from anon_spark.config.job import QuasiIdentifierJob
+from anon_spark.config.models import SensitivePrivacySpec, distance_sections, model_conflicts
 from anon_spark.config.spec import ColumnName, Problem, Spec, section, text, texts, whole
 
 CHOICES = ("k", "max_loss", "node", "knee")
@@ -85,7 +86,7 @@ class LatticeJob(QuasiIdentifierJob):
     """
 
     family: Literal["lattice"] = Field(description="The algorithm family.")
-    privacy: PrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
+    privacy: SensitivePrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
     lattice: LatticeSpec = Field(default=LatticeSpec(), description="How to search the lattice and what to choose.")
 
     @property
@@ -100,9 +101,16 @@ class LatticeJob(QuasiIdentifierJob):
         return content
 
     @classmethod
+    def hierarchies(cls, raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+        """(key, section) of every hierarchy that an unchecked job names, those of distances included."""
+        yield from super().hierarchies(raw)
+        yield from distance_sections(raw)
+
+    @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
         """Conflicts between keys, those of the lattice included."""
         yield from super().conflicts(raw, base)
+        yield from model_conflicts(raw)
         options = section(raw, "lattice")
         yield from _class_column(raw, options)
         if options.get("search") in (None, "exact", "exhaustive"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,10 +30,12 @@ from anon_spark.families.lattice.sections import LOSS_NAMES, lattice_sections
 from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.guarantee.models import Models
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.model.progress import Progress
 from anon_spark.pending import Pending, together
+from anon_spark.primitives.classes.sensitive import refuse_unordered, text_columns
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from anon_spark.risk.look_up.link import link_attack_to_be
@@ -45,13 +47,28 @@ HELD = "audited-rows"  # in the workspace: the rows of the source that the relea
 
 @dataclass(frozen=True)
 class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, LatticeFacts]):
-    """The steps of one lattice job; everything that needs no row of the table is done in `of`."""
+    """The steps of one lattice job; everything that needs no row of the table is done in `of`.
+
+    distances: hierarchies of t-closeness, by sensitive column.
+    """
+
+    distances: Mapping[str, Hierarchy | Rule] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: LatticeJob, spark: SparkSession | None) -> LatticePipeline:
         hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
         _refuse_levels(job.choice.node or (), hierarchies)
-        return cls(job, hierarchies)
+        return cls(job, hierarchies, load_hierarchies(job.privacy.distances, spark, "privacy.sensitive"))
+
+    @property
+    def models(self) -> Models:
+        """The models of the job, by sensitive column."""
+        return self.job.privacy.models(self.distances)
+
+    def check_types(self, df: DataFrame) -> None:
+        super().check_types(df)
+        refuse_unordered(df, self.models)
+        text_columns(df, self.models)  # refuses types that have no model
 
     @property
     def guarantee(self) -> KAnonymity:
@@ -63,6 +80,7 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
             k=job.privacy.k,
             quasi_identifiers=self.hierarchies,
             sensitive=job.columns.sensitive,
+            models=self.models,
             keep=job.columns.keep,
             person=job.columns.person,
             suppression=job.privacy.suppression,

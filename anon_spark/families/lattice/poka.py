@@ -44,10 +44,10 @@ class Poka:
 
     def _next(self, base: Point) -> Point | None:
         def strictly(point: Point) -> bool:
-            return point.k < base.k and point.loss < base.loss
+            return 0 < point.k < base.k and point.loss < base.loss
 
         def on_plateau(point: Point) -> bool:
-            return point.k < base.k and point.loss <= base.loss
+            return 0 < point.k < base.k and point.loss <= base.loss
 
         # 1. depth and height search     2. the same on a plateau of loss     3. a forced step
         return self._search(base, strictly) or self._search(base, on_plateau) or self._forced(base)
@@ -72,13 +72,13 @@ class Poka:
     def _forced(self, base: Point) -> Point | None:
         """The best immediate specialization of less k; if all keep k, the best one below the plateau of equal k."""
         plateau = self._below([base.node])
-        best = _best(point for point in plateau if point.k < base.k)
+        best = _best(point for point in plateau if 0 < point.k < base.k)
         if best is not None:
             return best
         lower: list[Point] = []
         while plateau:
             plateau = self._below(point.node for point in plateau if point.k == base.k)
-            lower.extend(point for point in plateau if point.k < base.k)
+            lower.extend(point for point in plateau if 0 < point.k < base.k)
         return _best(lower)
 
     def _refined(self, point: Point) -> Point:

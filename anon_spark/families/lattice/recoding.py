@@ -12,20 +12,24 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import ORDER, PREFIX, quoted
+from anon_spark.columns import ORDER, PREFIX, ROWS, quoted
 from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError
-from anon_spark.families.lattice.facts import LatticeFit, Search
+from anon_spark.families.lattice.facts import LatticeFit, ModelCost, Search
 from anon_spark.families.recoding import Recoding
+from anon_spark.kernels.models import Conditions
 from anon_spark.kernels.tuples import group
 from anon_spark.model.facts import FrontPoint, LevelReached
 from anon_spark.model.front import Point
+from anon_spark.model.guarantee.models import Models
+from anon_spark.model.guarantee.saved_models import model_content, model_of
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
 from anon_spark.primitives.classes import Counting, Frequencies
 from anon_spark.primitives.classes.arrays import ladder_of
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
 from anon_spark.primitives.classes.held import DROPPED, HASH, Held, tuple_hash
+from anon_spark.primitives.classes.sensitive import failing_classes, stored_values, text_columns
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys, with_labels
 from anon_spark.primitives.ordering import spread, with_key, with_order
 from anon_spark.primitives.packing import named_words, packed, word_names
@@ -45,15 +49,20 @@ class Fitted:
     counting: Counting
     workspace: Workspace
 
+    @property
+    def conditions(self) -> Conditions:
+        """What classes keep besides their size."""
+        return Conditions(self.frequencies.sensitive)
+
 
 @dataclass(frozen=True)
 class LatticeRecoding(Recoding):
-    """Every quasi-identifier on one level for all rows; rows of classes smaller than `k` are suppressed.
+    """Every quasi-identifier on one level for all rows; rows of classes smaller than `k`, or that fail a model, are suppressed.
 
-    Guarantee: k-anonymity on the quasi-identifiers of any table it is applied to, by suppression where generalization
-    does not reach it; an audit must still verify it, and judge how much was suppressed.
-    Not covered: sensitive values that a whole class shares, kept columns an attacker knows, several releases of one
-    person's data put together.
+    Guarantee: k-anonymity on the quasi-identifiers of any table it is applied to, and its models in every class, by suppression
+    where generalization does not reach it; an audit must still verify it, and judge how much was suppressed.
+    Not covered: sensitive values that a whole class shares unless a model forbids it, kept columns an attacker knows, several
+    releases of one person's data put together.
     """
 
     hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table, see `portable`; without null leaf
@@ -63,6 +72,8 @@ class LatticeRecoding(Recoding):
     required_k: int
     statistics: Search
     sensitive: Sequence[str] = ()
+    models: Models = field(default_factory=dict)  # by sensitive column
+    model_costs: Sequence[ModelCost] = ()
     keep: Sequence[str] = ()
     person: str | None = None
     nulls: str = "value"
@@ -117,6 +128,8 @@ class LatticeRecoding(Recoding):
         codes = code_columns(len(entries))
         members = F.count_distinct(quoted(self.person)) if self.person else F.count(F.lit(1))
         large = coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) >= self.k).select(*codes)
+        if self.models:
+            large = large.join(self._failing(coded, codes, df), codes, "left_anti")
         words = self._words(entries)
         classes = self._class_labels(large, words, [entry.hierarchy for entry in entries])
         numbered = self._numbered(coded, words, self._unchanged)
@@ -170,9 +183,10 @@ class LatticeRecoding(Recoding):
         """HASH and labels of every tuple whose class is large enough."""
         assert self.fitted is not None, "only a fitted table is staged"
         hierarchies, table = self.fitted.frequencies.hierarchies, held.table
-        classes = group(table, ladder_of(hierarchies), self.node)
+        conditions = self.fitted.conditions
+        classes = group(table, ladder_of(hierarchies), self.node, conditions)
         known = np.flatnonzero(held.tuple_of != DROPPED)
-        shown = known[classes.persons[classes.inverse[held.tuple_of[known]]] >= self.k]
+        shown = known[classes.members(conditions)[classes.inverse[held.tuple_of[known]]] >= self.k]
         columns: dict[str, Any] = {HASH: pa.array(held.hashes[shown])}
         for at, (name, hierarchy, level) in enumerate(zip(self.hierarchies, hierarchies, self.node, strict=True)):
             codes = hierarchy.codes[level][table.codes[at][held.tuple_of[shown]]]
@@ -201,7 +215,8 @@ class LatticeRecoding(Recoding):
     def facts(self) -> LatticeFit:
         front = tuple(self._shown(point) for point in self.points)
         chosen = self._shown(self.chosen)
-        return LatticeFit(self.statistics.loss, self.required_k, chosen, front, tuple(self.attributes), self.statistics)
+        found = (tuple(self.attributes), self.statistics, tuple(self.model_costs))
+        return LatticeFit(self.statistics.loss, self.required_k, chosen, front, *found)
 
     def content(self) -> dict[str, Any]:
         """Hierarchies made by a rule are saved as the rule: their leaves, first and last day were values of the table."""
@@ -213,6 +228,8 @@ class LatticeRecoding(Recoding):
             "denominator": self.denominator,
             "required_k": self.required_k,
             "sensitive": list(self.sensitive),
+            "models": {name: [model_content(model) for model in models] for name, models in self.models.items()},
+            "model_costs": [vars(cost) for cost in self.model_costs],
             "keep": list(self.keep),
             "person": self.person,
             "nulls": self.nulls,
@@ -237,6 +254,8 @@ class LatticeRecoding(Recoding):
             statistics=Search(**content["search"]),
             attributes=[LevelReached(**attribute) for attribute in content["attributes"]],
             warnings=content["warnings"],
+            models={name: tuple(map(model_of, models)) for name, models in content.get("models", {}).items()},
+            model_costs=[ModelCost(**cost) for cost in content.get("model_costs", [])],
             **{name: content[name] for name in same},
         )
 
@@ -254,6 +273,12 @@ class LatticeRecoding(Recoding):
         """Rows with codes on the chosen levels, without the rows that a policy drops."""
         codes = code_columns(len(entries))
         return with_codes(keyed, entries, self.node, codes).where(" AND ".join(f"{code} IS NOT NULL" for code in codes))
+
+    def _failing(self, coded: DataFrame, codes: Sequence[str], df: DataFrame) -> DataFrame:
+        """Codes of the classes of a table that fail a model; shares are those of its own rows in scope. Cost: one job."""
+        rows = coded.select(*codes, F.lit(1).cast("bigint").alias(ROWS), *text_columns(df, self.models))
+        values, columns = stored_values(rows, codes, self.models, df)
+        return failing_classes(values, codes, columns)
 
     def _words(self, entries: Sequence[Dictionary]) -> list[Column]:
         cardinalities = [entry.hierarchy.cardinality(level) for entry, level in zip(entries, self.node, strict=True)]

@@ -59,7 +59,8 @@ class Scores:
         if missing:
             self.batches += 1
             for found in self._counting.evaluate(missing):
-                stats = replace(next((one for one in found.curve if one.k >= k), found), lower=())
+                without = None if found.without is None else _at(found.without, k)
+                stats = replace(_at(found, k), without=without)
                 self.stats[stats.node] = stats
                 self.points[stats.node] = self._point(stats)
         return [self.points[node] for node in missing]
@@ -67,6 +68,10 @@ class Scores:
     def curve(self, node: Node) -> list[Point]:
         """The points of an evaluated node, by ascending k and loss."""
         return [self._point(stats) for stats in self.stats[node].curve]
+
+    def bounding(self, node: Node) -> list[Point]:
+        """As `curve`, with what bounds the nodes below: without models that may fail above a node that keeps them."""
+        return [self._point(stats) for stats in self.stats[node].bounding.curve]
 
     def stats_of(self, point: Point) -> NodeStats:
         """The counts behind a point."""
@@ -78,3 +83,8 @@ class Scores:
     def tell(self, done: int, total: int, what: str = "nodes") -> None:
         if self._progress is not None:
             self._progress(done, total, what)
+
+
+def _at(found: NodeStats, k: int) -> NodeStats:
+    """The node at the first k from this one on, or at its largest."""
+    return replace(next((one for one in found.curve if one.k >= k), found), lower=())

@@ -12,10 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, ROWS, TUPLES
+from anon_spark.kernels.histograms import Histograms, histograms_of
 from anon_spark.kernels.tuples import Ladder, PersonSets, TupleTable
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Node
-from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.classes.frequencies import Stored, code_columns
+from anon_spark.primitives.classes.sensitive import COLUMN, VALUE
 from anon_spark.primitives.rounds import collect_small
 
 TRAVEL_BYTES = 32 * 2**20  # most bytes in a task's closure, which pass through the driver
@@ -30,16 +32,17 @@ def ladder_of(hierarchies: Sequence[Hierarchy]) -> Ladder:
     )
 
 
-def travel_bytes(tuples: int, ladder: Ladder, base: Node, class_values: int, members: int) -> int:
-    """Size of the arrays of a frequency table on the levels of a base node."""
+def travel_bytes(tuples: int, ladder: Ladder, base: Node, class_values: int, members: int, entries: int = 0) -> int:
+    """Size of the arrays of a frequency table on the levels of a base node. entries: sensitive values of all tuples."""
     per_tuple = sum(
         np.min_scalar_type(ladder.cardinality(attribute, level)).itemsize for attribute, level in enumerate(base)
     )
-    return tuples * (per_tuple + 16 + 8 * class_values) + 4 * members + ladder.nbytes
+    return tuples * (per_tuple + 16 + 8 * class_values) + 4 * members + 12 * entries + ladder.nbytes
 
 
-def load_table(frame: DataFrame, sets: DataFrame | None, ladder: Ladder, base: Node, class_values: int) -> TupleTable:
-    """Collect a frequency frame whose size was checked; raises if it has grown since."""
+def load_table(files: Stored, ladder: Ladder, base: Node, class_values: int, columns: int) -> TupleTable:
+    """Collect a frequency frame whose size was checked; raises if it has grown since. columns: sensitive ones with models."""
+    frame = files.frame
     codes = code_columns(len(base))
     narrow = [F.col(code).cast(_narrow(ladder.cardinality(index, base[index]))) for index, code in enumerate(codes)]
     counts = [name for name in (CLASS, PERSONS) if name in frame.columns]
@@ -57,7 +60,8 @@ def load_table(frame: DataFrame, sets: DataFrame | None, ladder: Ladder, base: N
         rows = class_counts.sum(axis=1)
         if persons is not None:
             persons = np.bincount(tuple_of, weights=persons, minlength=rows.size).astype(np.int64)
-    return TupleTable(base, matrix, rows, persons, _load_sets(sets, codes, matrix), class_counts)
+    sets, sensitive = _load_sets(files.sets, codes, matrix), _load_values(files.values, codes, matrix, columns)
+    return TupleTable(base, matrix, rows, persons, sets, class_counts, sensitive)
 
 
 def _narrow(cardinality: int) -> str:
@@ -74,6 +78,30 @@ def _distinct_tuples(matrix: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDAr
     return np.ascontiguousarray(distinct), inverse.reshape(-1)
 
 
+def _load_values(
+    values: DataFrame | None, codes: Sequence[str], matrix: NDArray[np.int32], columns: int
+) -> tuple[Histograms, ...]:
+    """The values of each sensitive column by position in the tuple table."""
+    if values is None:
+        return ()
+    table = collect_small(values.select(*codes, COLUMN, VALUE, ROWS), MOST_SETS, "Sensitive values of all tuples")
+    members = np.array([_numbers(table, index) for index in range(len(codes))], dtype=np.int32)
+    place = _places(matrix, members)
+    column, value, rows = (_numbers(table, len(codes) + index) for index in range(3))
+    return tuple(
+        histograms_of(place[column == at].astype(np.int64), value[column == at], rows[column == at], matrix.shape[1])
+        for at in range(columns)
+    )
+
+
+def _places(matrix: NDArray[np.int32], members: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The position of tuples, as columns of codes, in the tuple table."""
+    _, inverse = _distinct_tuples(np.concatenate([matrix, members], axis=1))
+    position = np.empty(matrix.shape[1], dtype=np.int32)
+    position[inverse[: matrix.shape[1]]] = np.arange(matrix.shape[1], dtype=np.int32)
+    return position[inverse[matrix.shape[1] :]]
+
+
 def _load_sets(sets: DataFrame | None, codes: Sequence[str], matrix: NDArray[np.int32]) -> PersonSets | None:
     """Sets of tuples as positions in the tuple table."""
     if sets is None:
@@ -85,7 +113,4 @@ def _load_sets(sets: DataFrame | None, codes: Sequence[str], matrix: NDArray[np.
     offsets = lists.offsets.to_numpy().astype(np.int64)
     flat = lists.values
     members = np.array([flat.field(code).to_numpy() for code in codes], dtype=np.int32)
-    _, inverse = _distinct_tuples(np.concatenate([matrix, members], axis=1))
-    position = np.empty(matrix.shape[1], dtype=np.int32)
-    position[inverse[: matrix.shape[1]]] = np.arange(matrix.shape[1], dtype=np.int32)
-    return PersonSets(offsets, position[inverse[matrix.shape[1] :]], _numbers(table, 1))
+    return PersonSets(offsets, _places(matrix, members), _numbers(table, 1))

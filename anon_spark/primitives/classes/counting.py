@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from anon_spark.columns import NODE, ROWS
 from anon_spark.engine import small_frame
 from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.models import NOTHING, Conditions
 from anon_spark.kernels.tuples import STATS, Ladder, TupleTable, evaluate_nodes, group
 from anon_spark.model.lattice import Node
 from anon_spark.model.node_stats import NodeStats
@@ -32,7 +33,14 @@ class Counting(Protocol):
         """Statistics of the nodes, in their order, each with those at smaller k."""
 
     def large_classes(self, node: Node, k: int) -> DataFrame:
-        """Codes, on the node's levels, of the classes with at least k persons (or rows)."""
+        """Codes, on the node's levels, of the classes with at least k persons (or rows) that keep the conditions."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """What classes must keep besides their size."""
+
+    def under(self, conditions: Conditions) -> Counting:
+        """The same table counted under other conditions, which are some of its own."""
 
 
 def marginals(frequencies: Frequencies) -> tuple[tuple[int, ...], ...]:
@@ -73,19 +81,30 @@ def _rows_by_leaf(frequencies: Frequencies) -> list[Ints]:
 class ArrayCounting:
     """Counting over arrays in the closure of a task; the driver counts a small batch without a job."""
 
-    def __init__(self, spark: SparkSession, table: TupleTable, ladder: Ladder, budget: int) -> None:
+    def __init__(
+        self, spark: SparkSession, table: TupleTable, ladder: Ladder, budget: int, conditions: Conditions = NOTHING
+    ) -> None:
         self._spark, self._table, self._ladder, self._budget = spark, table, ladder, budget
+        self._conditions = conditions
+
+    @property
+    def conditions(self) -> Conditions:
+        return self._conditions
 
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
         work = len(nodes) * self._table.size
         if work <= DRIVER_WORK:
-            return to_stats(nodes, evaluate_nodes(self._table, self._ladder, nodes, self._budget))
+            return to_stats(nodes, evaluate_nodes(self._table, self._ladder, nodes, self._budget, self._conditions))
         tasks = min(len(nodes), MOST_TASKS, -(-work // TASK_WORK))
         return to_stats(nodes, self._in_tasks(nodes, max(2, tasks)))
 
+    def under(self, conditions: Conditions) -> ArrayCounting:
+        table = self._table if conditions else replace(self._table, sensitive=(), population=None)
+        return ArrayCounting(self._spark, table, self._ladder, self._budget, conditions)
+
     def large_classes(self, node: Node, k: int) -> DataFrame:
-        grouping = group(self._table, self._ladder, node)
-        large = grouping.representatives[grouping.persons >= k]
+        grouping = group(self._table, self._ladder, node, self._conditions)
+        large = grouping.representatives[grouping.members(self._conditions) >= k]
         columns = {}
         for attribute, code in enumerate(code_columns(len(node))):
             steps = self._ladder.climb(attribute, self._table.base[attribute], node[attribute])
@@ -102,29 +121,34 @@ class ArrayCounting:
             for attribute, (row, level) in enumerate(zip(self._table.codes, self._table.base, strict=True))
         ]
         narrow = self._table.with_codes(np.zeros((0, 0), dtype=np.int32))
-        ladder, budget = Ladder(self._ladder.codes, self._ladder.weights), self._budget
+        ladder, budget, conditions = Ladder(self._ladder.codes, self._ladder.weights), self._budget, self._conditions.portable()
 
         def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
             table = narrow.with_codes(np.array(codes, dtype=np.int32))
             for batch in batches:
                 for share in batch.column(0).to_numpy():
                     members = shares[int(share)]
-                    stats = evaluate_nodes(table, ladder, [nodes[index] for index in members], budget)
+                    stats = evaluate_nodes(table, ladder, [nodes[index] for index in members], budget, conditions)
                     place, *counts = stats.T
                     columns = [pa.array(np.array(members)[place]), *map(pa.array, counts)]
                     yield pa.RecordBatch.from_arrays(columns, names=names)
 
-        names = [NODE, *STATS, *(f"w{position}" for position in range(len(self._table.base)))]
+        names = [NODE, "which", *STATS, *(f"w{position}" for position in range(len(self._table.base)))]
         schema = ", ".join(f"{name} bigint" for name in names)
         table = self._spark.range(0, tasks, 1, tasks).mapInArrow(evaluate, schema).toArrow()
         rows = np.array([table.column(index).to_numpy() for index in range(len(names))]).T
-        return np.asarray(rows[np.lexsort((rows[:, 1], rows[:, 0]))], dtype=np.int64)
+        return np.asarray(rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))], dtype=np.int64)
 
 
 def to_stats(nodes: Sequence[Node], rows: Ints) -> list[NodeStats]:
     """The kernel's rows, of each node by ascending k, as one NodeStats per node."""
-    fixed = 1 + len(STATS)
-    curves: list[list[NodeStats]] = [[] for _ in nodes]
+    fixed = 2 + len(STATS)
+    curves: list[tuple[list[NodeStats], list[NodeStats]]] = [([], []) for _ in nodes]
     for row in rows.tolist():
-        curves[row[0]].append(NodeStats.of(nodes[row[0]], row[1:fixed], row[fixed:]))
-    return [replace(stats, lower=tuple(lower)) for *lower, stats in curves]
+        curves[row[0]][row[1]].append(NodeStats.of(nodes[row[0]], row[2:fixed], row[fixed:]))
+    return [replace(_of_curve(curve), without=_of_curve(without) if without else None) for curve, without in curves]
+
+
+def _of_curve(curve: Sequence[NodeStats]) -> NodeStats:
+    *lower, stats = curve
+    return replace(stats, lower=tuple(lower))

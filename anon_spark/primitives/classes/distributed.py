@@ -9,27 +9,32 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, ROWS, SET, TUPLES
+from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, PREFIX, ROWS, SET, TUPLES
 from anon_spark.engine import beside
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.tuples import Ladder, TupleTable, group
+from anon_spark.kernels.models import NOTHING, Conditions
+from anon_spark.kernels.tuples import UNDER, WITHOUT, Ladder, TupleTable, group
 from anon_spark.model.lattice import Node, below_or_equal
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.primitives.classes.arrays import load_table, travel_bytes
 from anon_spark.primitives.classes.counting import ArrayCounting, to_stats
-from anon_spark.primitives.classes.frequencies import Frequencies, code_columns
+from anon_spark.primitives.classes.frequencies import Frequencies, Stored, code_columns
+from anon_spark.primitives.classes.sensitive import COLUMN, VALUE, failing_classes
 from anon_spark.primitives.generalize import climbed
 from anon_spark.primitives.rounds import Workspace
 
 SHUFFLED_ROWS = 50_000_000  # tuples × nodes of one job
 ANCHOR_ATTRIBUTES = 2
+ALL_PERSONS = PREFIX + "all_persons"  # also of classes that fail a condition
+_FAILS = PREFIX + "fails"
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,7 @@ class Anchor:
     """A stored roll-up; `arrays` if it is small enough to be sent with tasks."""
 
     node: Node
-    frame: DataFrame
-    sets: DataFrame | None
+    files: Stored
     tuples: int
     arrays: ArrayCounting | None
 
@@ -47,18 +51,28 @@ class DistributedCounting:
     """Batches of nodes by aggregation over stored roll-ups. Cost: one to three jobs per anchor and batch."""
 
     def __init__(
-        self, frequencies: Frequencies, ladder: Ladder, budget: int, workspace: Workspace, travel_limit: int
+        self,
+        frequencies: Frequencies,
+        ladder: Ladder,
+        budget: int,
+        workspace: Workspace,
+        travel_limit: int,
+        conditions: Conditions = NOTHING,
     ) -> None:
-        self._ladder, self._budget, self._workspace = ladder, budget, workspace
+        self._ladder, self._budget, self._workspace, self._conditions = ladder, budget, workspace, conditions
         self._travel_limit = travel_limit
         self._class_values = frequencies.class_values
         self._codes = code_columns(len(ladder.codes))
         bottom = (0,) * len(ladder.codes)
         files = frequencies.files
         sets = None if files.sets is None else _exploded(files.sets)
-        self._anchors = {bottom: Anchor(bottom, files.frame, sets, frequencies.tuples, None)}
+        self._anchors = {bottom: Anchor(bottom, replace(files, sets=sets), frequencies.tuples, None)}
         widest = sorted(range(len(ladder.codes)), key=lambda attribute: -ladder.cardinality(attribute, 0))
         self._widest = frozenset(widest[:ANCHOR_ATTRIBUTES])
+
+    @property
+    def conditions(self) -> Conditions:
+        return self._conditions
 
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
         by_anchor: dict[Node, list[Node]] = defaultdict(list)
@@ -76,6 +90,16 @@ class DistributedCounting:
                 by_node.update((stats.node, stats) for stats in self._by_shuffle(anchor, part))
         return [by_node[node] for node in nodes]
 
+    def under(self, conditions: Conditions) -> DistributedCounting:
+        """Counts the same stored roll-ups; those that were loaded as arrays are counted anew under the conditions."""
+        other = copy(self)
+        other._conditions = conditions
+        other._anchors = {
+            place: replace(anchor, arrays=None if anchor.arrays is None else anchor.arrays.under(conditions))
+            for place, anchor in self._anchors.items()
+        }
+        return other
+
     def large_classes(self, node: Node, k: int) -> DataFrame:
         anchor = self._anchors[(0,) * len(node)]
         return self._classes(anchor, [node]).where(F.col(PERSONS) >= k).select(*self._codes)
@@ -88,24 +112,39 @@ class DistributedCounting:
         return self._anchors[place]
 
     def _rolled_up(self, source: Anchor, place: Node) -> Anchor:
+        def lifted(frame: DataFrame) -> DataFrame:
+            return climbed(frame, self._codes, self._ladder, source.node, place)
+
+        files = source.files
         groups = [*self._codes, *([CLASS] if self._class_values else [])]
-        counts = [name for name in (ROWS, PERSONS) if name in source.frame.columns]
-        lifted = climbed(source.frame, self._codes, self._ladder, source.node, place)
-        frame = self._workspace.store(lifted.groupBy(*groups).agg(*_sums(counts)), "rollup")
-        sets, members = None, 0
-        if source.sets is not None:
-            lifted = climbed(source.sets, self._codes, self._ladder, source.node, place)
-            sets = self._workspace.store(lifted.distinct(), "rollup-sets")
+        counts = [name for name in (ROWS, PERSONS) if name in files.frame.columns]
+        frame = self._workspace.store(lifted(files.frame).groupBy(*groups).agg(*_sums(counts)), "rollup")
+        sets, values, members, entries = None, None, 0, 0
+        if files.sets is not None:
+            sets = self._workspace.store(lifted(files.sets).distinct(), "rollup-sets")
             members = sets.count()
+        if files.values is not None:
+            by_value = lifted(files.values).groupBy(*self._codes, COLUMN, VALUE).agg(*_sums([ROWS]))
+            values = self._workspace.store(by_value, "rollup-values")
+            entries = values.count()
         tuples = frame.select(*self._codes).distinct().count() if self._class_values else frame.count()
         arrays = None
-        if travel_bytes(tuples, self._ladder, place, self._class_values, members) <= self._travel_limit:
-            table = load_table(frame, _collected(sets, self._codes), self._ladder, place, self._class_values)
-            arrays = ArrayCounting(frame.sparkSession, table, self._ladder, self._budget)
-        return Anchor(place, frame, sets, tuples, arrays)
+        if travel_bytes(tuples, self._ladder, place, self._class_values, members, entries) <= self._travel_limit:
+            loaded = Stored(frame, _collected(sets, self._codes), values)
+            table = load_table(loaded, self._ladder, place, self._class_values, len(self._conditions.columns))
+            arrays = ArrayCounting(frame.sparkSession, table, self._ladder, self._budget, self._conditions)
+        return Anchor(place, Stored(frame, sets, values), tuples, arrays)
 
     def _by_shuffle(self, anchor: Anchor, nodes: Sequence[Node]) -> list[NodeStats]:
         classes = self._workspace.store(self._classes(anchor, nodes), "classes")
+        under = self._curves(classes, len(nodes), UNDER)
+        if self._conditions.is_monotone(self._budget):
+            return to_stats(nodes, under)
+        without = self._curves(classes.withColumn(PERSONS, F.col(ALL_PERSONS)), len(nodes), WITHOUT)
+        return to_stats(nodes, np.concatenate([under, without]))
+
+    def _curves(self, classes: DataFrame, nodes: int, which: int) -> Ints:
+        """The kernel's rows of every node. Cost: one job over the stored classes."""
         size = F.col(PERSONS)
         # 1. k of each node: the smallest size at which the rows of classes up to it exceed the budget
         up_to = Window.partitionBy(NODE).orderBy(PERSONS).rangeBetween(Window.unboundedPreceding, Window.currentRow)
@@ -120,15 +159,30 @@ class DistributedCounting:
         totals = judged.groupBy(NODE, "size").agg(*sums)
         table = totals.orderBy(NODE, "size").toArrow()  # per node of the batch one row for each k that the budget allows
         rows = np.array([table.column(index).to_numpy() for index in range(table.num_columns)]).T.astype(np.int64)
-        return to_stats(nodes, np.concatenate([_curve(rows[rows[:, 0] == node]) for node in range(len(nodes))]))
+        return np.concatenate([_curve(rows[rows[:, 0] == node], which) for node in range(nodes)])
 
     def _classes(self, anchor: Anchor, nodes: Sequence[Node]) -> DataFrame:
-        """Rows, persons, majority and loss weights of every class of every node."""
-        has_persons = PERSONS in anchor.frame.columns
+        """Rows, persons, majority and loss weights of every class of every node.
+
+        A class that fails the conditions has no PERSONS; ALL_PERSONS has them of every class.
+        """
+        counted = self._counted(anchor, nodes)
+        if anchor.files.values is None or not self._conditions.columns:
+            return counted.withColumn(ALL_PERSONS, F.col(PERSONS))
+        keys = [NODE, *self._codes]
+        by_value = anchor.files.values.mapInArrow(
+            _climbed_values(self._ladder, anchor.node, nodes, self._codes), _schema([*keys, COLUMN, VALUE], [ROWS])
+        )
+        failing = failing_classes(by_value, keys, self._conditions.columns).withColumn(_FAILS, F.lit(True))
+        joined = counted.join(failing, keys, "left").withColumn(ALL_PERSONS, F.col(PERSONS))
+        return joined.withColumn(PERSONS, F.when(F.col(_FAILS), F.lit(0)).otherwise(F.col(PERSONS))).drop(_FAILS)
+
+    def _counted(self, anchor: Anchor, nodes: Sequence[Node]) -> DataFrame:
+        has_persons = PERSONS in anchor.files.frame.columns
         weights = [f"w{a}" for a in range(len(self._codes))]
         keys = [NODE, *self._codes]
-        per_value = anchor.frame.mapInArrow(
-            _partial_classes(self._ladder, anchor.node, nodes, self._codes, anchor.frame.columns),
+        per_value = anchor.files.frame.mapInArrow(
+            _partial_classes(self._ladder, anchor.node, nodes, self._codes, anchor.files.frame.columns),
             _schema([*keys, CLASS], [ROWS, PERSONS, *weights]),
         )
         if not self._class_values:
@@ -140,9 +194,9 @@ class DistributedCounting:
             counted = by_value.groupBy(*keys).agg(*_sums([ROWS, PERSONS, *weights]), F.max(ROWS).alias("majority"))
         if not has_persons:
             return counted.withColumn(PERSONS, F.col(ROWS))
-        if anchor.sets is None:
+        if anchor.files.sets is None:
             return counted
-        touched = anchor.sets.mapInArrow(
+        touched = anchor.files.sets.mapInArrow(
             _climbed_members(self._ladder, anchor.node, nodes, self._codes),
             _schema(keys, [MULTIPLICITY], [SET]),
         ).distinct()
@@ -207,6 +261,24 @@ def _climbed_members(ladder: Ladder, base: Node, nodes: Sequence[Node], codes: S
     return climb
 
 
+def _climbed_values(ladder: Ladder, base: Node, nodes: Sequence[Node], codes: Sequence[str]) -> ArrowStep:
+    def climb(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            matrix = np.array([batch.column(code).to_numpy() for code in codes], dtype=np.int32)
+            for index, node in enumerate(nodes):
+                classes = _climb(ladder, base, node, matrix)
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(np.full(batch.num_rows, index, dtype=np.int32)),
+                        *(pa.array(row.astype(np.int32)) for row in classes),
+                        *(batch.column(name) for name in (COLUMN, VALUE, ROWS)),
+                    ],
+                    names=[NODE, *codes, COLUMN, VALUE, ROWS],
+                )
+
+    return climb
+
+
 def _climb(ladder: Ladder, base: Node, node: Node, matrix: Codes) -> list[Ints]:
     return [ladder.climb(a, base[a], level)[matrix[a]] for a, level in enumerate(node)]
 
@@ -227,14 +299,15 @@ def _sums(names: Sequence[str]) -> list[Column]:
     return [F.sum(name).alias(name) for name in names]
 
 
-def _curve(by_size: Ints) -> Ints:
+def _curve(by_size: Ints, which: int) -> Ints:
     """The kernel's rows of one node from sums by size, ascending: node, size, rows, classes, squares, majority, weights."""
     node, size, sums = by_size[:, 0], by_size[:, 1], by_size[:, 2:]
     below = np.cumsum(sums, axis=0) - sums  # of the classes that are suppressed at this size
     rows, classes, squares, majority = below[:, :4].T
     total = sums.sum(axis=0)
     kept = [rows, total[1] - classes, total[2] - squares, np.full_like(rows, total[2])]
-    return np.column_stack([node, size, *kept, total[3] - majority, np.full_like(rows, total[3]), below[:, 4:]])
+    kept += [total[3] - majority, np.full_like(rows, total[3])]
+    return np.column_stack([node, np.full_like(node, which), size, *kept, below[:, 4:]])
 
 
 def _schema(ints: Sequence[str], longs: Sequence[str], texts: Sequence[str] = ()) -> str:

@@ -16,8 +16,11 @@ from pyspark.sql import functions as F
 from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, PREFIX, ROWS, TUPLES, quoted
 from anon_spark.engine import beside, small_frame
 from anon_spark.errors import DataError
+from anon_spark.kernels.models import SensitiveColumn
+from anon_spark.model.guarantee.models import Models
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes.held import NAMELESS, Held, held, held_tuples, tuples_of_persons, with_persons
+from anon_spark.primitives.classes.sensitive import held_values, refuse_unordered, stored_values, text_columns
 from anon_spark.primitives.encoding import Dictionary, dictionaries, dictionaries_of, fractions, with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, collect_small
 
@@ -31,15 +34,20 @@ class Stored:
 
     `frame` has the code columns, ROWS, PERSONS (persons with this tuple only) where persons are counted, and CLASS
     where a class column is. `sets` holds the persons with several tuples: arrays of tuples with their multiplicity.
+    `values` has the code columns, COLUMN, VALUE and ROWS of sensitive columns with models.
     """
 
     frame: DataFrame
     sets: DataFrame | None = None
+    values: DataFrame | None = None
 
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Distinct tuples as leaf codes with their rows, and counts of dropped rows. The tuples are `held` or `stored`."""
+    """Distinct tuples as leaf codes with their rows, and counts of dropped rows. The tuples are `held` or `stored`.
+
+    sensitive: the columns with models, in the order of the job.
+    """
 
     dictionaries: tuple[Dictionary, ...]
     tuples: int
@@ -50,6 +58,7 @@ class Frequencies:
     class_values: int
     held: Held | None = None
     stored: Stored | None = None
+    sensitive: tuple[SensitiveColumn, ...] = ()
 
     @property
     def hierarchies(self) -> tuple[Hierarchy, ...]:
@@ -86,17 +95,21 @@ def count_tuples(
     on_unseen: str = "error",
     class_column: str | None = None,
     person: str | None = None,
+    models: Models | None = None,
 ) -> Frequencies:
-    """Aggregate the table to distinct tuples of leaf codes.
+    """Aggregate the table to distinct tuples of leaf codes. models: by sensitive column, whose values are counted by tuple.
 
     Guarantee: counts are exact; a null is a value of its own or its row is counted as dropped; a value without leaf
     raises (or its row is counted as dropped). Cost: one shuffle of the table (two with persons), then small jobs.
     """
-    names = list(hierarchies)
-    keyed = with_keys(df, hierarchies, [name for name in (class_column, person) if name is not None])
+    names, models = list(hierarchies), models or {}
+    refuse_unordered(df, models)
+    others = [name for name in (class_column, person, *models) if name is not None]
+    keyed = with_keys(df, hierarchies, list(dict.fromkeys(others)))
     grouped_by = [F.col(quoted(name)) for name in names]
     if class_column is not None:
         grouped_by.append(F.col(quoted(class_column)).cast("string").alias(CLASS))
+    grouped_by.extend(text_columns(keyed, models))
     counted = keyed.groupBy(*grouped_by).agg(F.count(F.lit(1)).alias(ROWS))
     raw = counted if workspace.small else workspace.store(counted, "tuples")
     numbers = fractions(df, names)
@@ -105,18 +118,24 @@ def count_tuples(
         entries = dictionaries_of(tuples, hierarchies, nulls, numbers)
         if on_unseen == "error":
             refuse_unseen(entries)
-        found = _held(tuples, entries, keyed, nulls, class_column, person)
+        found = _held(tuples, entries, keyed, nulls, class_column, person, models)
         if found is not None:
             return found
     raw = workspace.store(counted, "tuples") if workspace.small else raw
     entries = dictionaries(raw, hierarchies, nulls, numbers, F.col(ROWS))
     if on_unseen == "error":
         refuse_unseen(entries)
-    return _stored(raw, entries, keyed, workspace, nulls, class_column, person)
+    return _stored(raw, entries, keyed, workspace, nulls, class_column, person, models)
 
 
 def _held(
-    tuples: pa.Table, entries: Sequence[Dictionary], keyed: DataFrame, nulls: str, class_column: str | None, person: str | None
+    tuples: pa.Table,
+    entries: Sequence[Dictionary],
+    keyed: DataFrame,
+    nulls: str,
+    class_column: str | None,
+    person: str | None,
+    models: Models,
 ) -> Frequencies | None:
     """The tuples as arrays; None where persons or class values are too many for that. Cost: one job with persons, else none."""
     found = held(tuples, entries, nulls, MOST_CLASS_VALUES, class_column)
@@ -124,6 +143,8 @@ def _held(
         return None
     if found.table.size == 0:
         raise DataError(NOTHING_LEFT, rows=0)
+    by_tuple, sensitive = held_values(found, tuples, models, keyed)
+    found = replace(found, table=replace(found.table, sensitive=tuple(by_tuple)))
     if person is not None:
         sets = tuples_of_persons(keyed, [entry.name for entry in entries], person)
         if sets is None:
@@ -132,8 +153,8 @@ def _held(
         found = with_persons(found, sets)
     table = found.table
     class_values = 0 if table.class_counts is None else table.class_counts.shape[1]
-    dropped = (found.dropped_nulls, found.dropped_unseen)
-    return Frequencies(tuple(entries), table.size, int(table.rows.sum()), found.persons, *dropped, class_values, held=found)
+    counts = (table.size, int(table.rows.sum()), found.persons, found.dropped_nulls, found.dropped_unseen, class_values)
+    return Frequencies(tuple(entries), *counts, held=found, sensitive=tuple(sensitive))
 
 
 def _stored(
@@ -144,6 +165,7 @@ def _stored(
     nulls: str,
     class_column: str | None,
     person: str | None,
+    models: Models,
 ) -> Frequencies:
     """The tuples in files. Cost: small jobs; with persons one more shuffle of the table."""
     names = [entry.name for entry in entries]
@@ -160,7 +182,7 @@ def _stored(
     if class_column is not None:
         kept, class_values = _with_class_codes(kept, class_column)
     columns = [*codes, *([CLASS] if class_column is not None else [])]
-    if all(dictionary.is_injective for dictionary in entries):
+    if all(dictionary.is_injective for dictionary in entries) and not models:
         frame = kept.select(*columns, ROWS)
     else:
         frame = kept.groupBy(*columns).agg(F.sum(ROWS).alias(ROWS))
@@ -169,8 +191,12 @@ def _stored(
         frame, sets, persons = _with_persons(keyed, frame, entries, person, workspace)
     frame = workspace.store(frame, "codes")
     tuples = frame.select(*codes).distinct().count() if class_column is not None else frame.count()
+    values, sensitive = None, []
+    if models:
+        values, sensitive = stored_values(kept, codes, models, keyed)
+        values = workspace.store(values, "values")
     counts = (tuples, rows, persons, dropped_nulls, dropped_unseen, class_values)
-    return Frequencies(tuple(entries), *counts, stored=Stored(frame, sets))
+    return Frequencies(tuple(entries), *counts, stored=Stored(frame, sets, values), sensitive=tuple(sensitive))
 
 
 def refuse_unseen(entries: Sequence[Dictionary]) -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
 
 from anon_spark.families.lattice.scores import Scores
+from anon_spark.kernels.histograms import Histograms
+from anon_spark.kernels.models import NOTHING, Conditions, SensitiveColumn
 from anon_spark.kernels.tuples import Ladder, PersonSets, TupleTable, evaluate_nodes
 from anon_spark.metrics.classification import ClassificationError
 from anon_spark.metrics.discernibility import Discernibility
@@ -66,11 +68,11 @@ class Case:
 class KernelCounting:
     """The kernels over arrays, as the package calls them in a task."""
 
-    def __init__(self, table: TupleTable, ladder: Ladder, budget: int) -> None:
-        self.table, self.ladder, self.budget = table, ladder, budget
+    def __init__(self, table: TupleTable, ladder: Ladder, budget: int, conditions: Conditions = NOTHING) -> None:
+        self.table, self.ladder, self.budget, self.conditions = table, ladder, budget, conditions
 
     def evaluate(self, nodes: Sequence[Node]) -> list[NodeStats]:
-        return to_stats(nodes, evaluate_nodes(self.table, self.ladder, nodes, self.budget))
+        return to_stats(nodes, evaluate_nodes(self.table, self.ladder, nodes, self.budget, self.conditions))
 
 
 def ladder(hierarchies: Sequence[Hierarchy]) -> Ladder:
@@ -134,16 +136,27 @@ def scores_of(
     loss: str,
     classes: Sequence[Hashable] | None = None,
     persons: Sequence[Hashable] | None = None,
+    sensitive: Sequence[tuple[Sequence[int], SensitiveColumn]] = (),
 ) -> Scores:
-    """What a search works with, on arrays alone."""
+    """What a search works with, on arrays alone. sensitive: the codes of the rows' values, and the column with its models."""
     lattice = Lattice(tuple(hierarchy.height for hierarchy in hierarchies))
     table = tuple_table(rows, hierarchies, classes, persons)
+    table = replace(table, sensitive=tuple(histograms(rows, values) for values, _ in sensitive))
+    conditions = Conditions(tuple(column for _, column in sensitive))
     measures: dict[str, Loss] = {
         "glm": general_loss(rows, hierarchies),
         "dm": Discernibility(len(rows)),
         "cm": ClassificationError(len(rows)),
     }
-    return Scores(lattice, KernelCounting(table, ladder(hierarchies), eta), measures[loss])
+    return Scores(lattice, KernelCounting(table, ladder(hierarchies), eta, conditions), measures[loss])
+
+
+def histograms(rows: Sequence[Row], values: Sequence[int]) -> Histograms:
+    """The values of each distinct tuple, in the order of `tuple_table`."""
+    of_tuple = [Counter(value for row, value in zip(rows, values, strict=True) if row == one) for one in Counter(rows)]
+    starts = np.cumsum([0, *map(len, of_tuple)]).astype(np.int64)
+    codes = np.array([value for found in of_tuple for value in found], dtype=np.int32)
+    return Histograms(starts, codes, np.array([n for found in of_tuple for n in found.values()], dtype=np.int64))
 
 
 def loss_value(scores: Scores, numerator: int) -> Fraction:
