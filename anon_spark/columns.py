@@ -10,6 +10,7 @@ KEY = PREFIX + "key"              # the run key, as a one-row frame that is join
 
 ROWS = PREFIX + "rows"            # how many rows a tuple or class has
 PERSONS = PREFIX + "persons"      # how many persons with just this one tuple
+POPULATION = PREFIX + "population"  # how many rows of a population a tuple or class has
 CLASS = PREFIX + "class"          # code of the class column (CM)
 NODE = PREFIX + "node"            # index of a lattice node
 TUPLES = PREFIX + "tuples"        # the distinct tuples of one person

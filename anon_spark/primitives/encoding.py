@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anon_spark.columns import PREFIX, ROWS, quoted
+from anon_spark.columns import POPULATION, PREFIX, ROWS, quoted
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.model.hierarchy import DateRule, Hierarchy, Rule
 from anon_spark.primitives.bins import OUTSIDE, WHOLE, with_bins
@@ -111,12 +111,14 @@ def dictionaries(
     count: Column | None = None,
     present: Mapping[str, str] | None = None,
     record: str | None = None,
+    weight: Column | None = None,
 ) -> list[Dictionary]:
     """Distinct keys of every quasi-identifier, looked up in its hierarchy; rules are built for the values in scope.
 
     A hierarchy gets its null leaf where the column has nulls in scope and the policy keeps them. `numbers` names the columns
     of `fractions`; `count` says how many rows a row of `keyed` stands for; `present` names, by quasi-identifier, the column
-    that says whether a row has such a value at all; `record`, the column by which rows are one record, dropped as a whole.
+    that says whether a row has such a value at all; `record`, the column by which rows are one record, dropped as a whole;
+    `weight` says how much a row of `keyed` completes a rule by, where it may stand for no row (default: `count`).
     Guarantee: what the policies drop, for a null or for a value that no hierarchy knows, completes no rule and adds no leaf.
     Cost: one job; a second one where rows are dropped for unseen values and a rule, or null, is to be completed by the rest.
     As many rows on the driver as there are distinct values (at most MOST_VALUES in all).
@@ -128,7 +130,8 @@ def dictionaries(
         holes = [there[name] & F.col(quoted(name)).isNull() for name in names]
         with_null = _of_record(reduce(or_, holes), record)
     rows = count if count is not None else F.lit(1)
-    table = _values(keyed, names, there, rows, ~with_null)
+    weight = rows if weight is None else weight
+    table = _values(keyed, names, there, rows, F.when(~with_null, weight))
     if table.num_rows == 0:
         raise DataError("The input table is empty: there is nothing to release.", rows=0)
     parsers = [_parser(isinstance(keyed.schema[name].dataType, T.LongType), name, numbers) for name in names]
@@ -137,7 +140,8 @@ def dictionaries(
         codes = [f"{CODE}{position}" for position in range(len(names))]
         coded = with_codes(keyed, entries, [0] * len(names), codes)
         unknown = reduce(or_, (there[name] & F.col(code).isNull() for name, code in zip(names, codes, strict=True)))
-        return _by_position(_values(coded, names, there, rows, ~_of_record(unknown, record)), len(names))
+        in_scope = F.when(~_of_record(unknown, record), weight)
+        return _by_position(_values(coded, names, there, rows, in_scope), len(names))
 
     return _looked_up(hierarchies, parsers, nulls, _by_position(table, len(names)), in_scope)
 
@@ -150,10 +154,11 @@ def dictionaries_of(
     if tuples.num_rows == 0:
         raise DataError("The input table is empty: there is nothing to release.", rows=0)
     rows = tuples.column(ROWS).to_numpy()
+    weight = rows + tuples.column(POPULATION).to_numpy() if POPULATION in tuples.column_names else rows
     parsers = [_parser(pa.types.is_integer(tuples.schema.field(name).type), name, numbers) for name in names]
 
     def values(scope: NDArray[np.bool_]) -> Values:
-        return [_counted(tuples.column(name), rows, np.where(scope, rows, 0)) for name in names]
+        return [_counted(tuples.column(name), rows, np.where(scope, weight, 0)) for name in names]
 
     def in_scope(entries: Sequence[Dictionary]) -> Values:
         return values(np.all([codes != UNSEEN for codes in codes_of(tuples, entries)], axis=0))
@@ -223,12 +228,12 @@ def _of_record(condition: Column, record: str | None) -> Column:
 
 
 def _values(
-    keyed: DataFrame, names: Sequence[str], there: Mapping[str, Column], rows: Column, in_scope: Column
+    keyed: DataFrame, names: Sequence[str], there: Mapping[str, Column], rows: Column, scope: Column
 ) -> pa.Table:
     """Position, text, rows and rows in scope of every value. Cost: one job."""
     texts = F.array(*(F.col(quoted(name)).cast("string") for name in names))
     counted = keyed.select(
-        texts.alias(TEXT), F.array(*there.values()).alias(THERE), rows.alias(ROWS), F.when(in_scope, rows).alias(SCOPE)
+        texts.alias(TEXT), F.array(*there.values()).alias(THERE), rows.alias(ROWS), scope.alias(SCOPE)
     )
     # outer, here and wherever an array is never empty: else Spark first filters by the size of the array and materializes every
     # cell for it

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, ROWS, TUPLES
+from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, POPULATION, ROWS, TUPLES
 from anon_spark.kernels.histograms import Histograms, histograms_of
 from anon_spark.kernels.tuples import Ladder, PersonSets, TupleTable
 from anon_spark.model.hierarchy import Hierarchy
@@ -37,7 +37,7 @@ def travel_bytes(tuples: int, ladder: Ladder, base: Node, class_values: int, mem
     per_tuple = sum(
         np.min_scalar_type(ladder.cardinality(attribute, level)).itemsize for attribute, level in enumerate(base)
     )
-    return tuples * (per_tuple + 16 + 8 * class_values) + 4 * members + 12 * entries + ladder.nbytes
+    return tuples * (per_tuple + 24 + 8 * class_values) + 4 * members + 12 * entries + ladder.nbytes
 
 
 def load_table(files: Stored, ladder: Ladder, base: Node, class_values: int, columns: int) -> TupleTable:
@@ -45,13 +45,14 @@ def load_table(files: Stored, ladder: Ladder, base: Node, class_values: int, col
     frame = files.frame
     codes = code_columns(len(base))
     narrow = [F.col(code).cast(_narrow(ladder.cardinality(index, base[index]))) for index, code in enumerate(codes)]
-    counts = [name for name in (CLASS, PERSONS) if name in frame.columns]
+    counts = [name for name in (CLASS, POPULATION, PERSONS) if name in frame.columns]
     table = collect_small(frame.select(*narrow, ROWS, *counts), MOST_TUPLES, "Distinct tuples that are counted at once")
     matrix = np.empty((len(base), table.num_rows), dtype=np.int32)
     for index in range(len(base)):
         matrix[index] = _numbers(table, index)
     rows = _numbers(table, len(base))
     persons = _numbers(table, table.num_columns - 1) if PERSONS in counts else None
+    population = _numbers(table, table.column_names.index(POPULATION)) if POPULATION in counts else None
     class_counts = None
     if CLASS in counts:
         matrix, tuple_of = _distinct_tuples(matrix)
@@ -60,8 +61,10 @@ def load_table(files: Stored, ladder: Ladder, base: Node, class_values: int, col
         rows = class_counts.sum(axis=1)
         if persons is not None:
             persons = np.bincount(tuple_of, weights=persons, minlength=rows.size).astype(np.int64)
+        if population is not None:
+            population = np.bincount(tuple_of, weights=population, minlength=rows.size).astype(np.int64)
     sets, sensitive = _load_sets(files.sets, codes, matrix), _load_values(files.values, codes, matrix, columns)
-    return TupleTable(base, matrix, rows, persons, sets, class_counts, sensitive)
+    return TupleTable(base, matrix, rows, persons, sets, class_counts, sensitive, population)
 
 
 def _narrow(cardinality: int) -> str:

@@ -25,7 +25,7 @@ def counting(
     conditions: what classes must keep besides their size; default: the models of the sensitive columns.
     """
     ladder = ladder_of(frequencies.hierarchies)
-    conditions = Conditions(frequencies.sensitive) if conditions is None else conditions
+    conditions = Conditions(frequencies.sensitive) if conditions is None else conditions  # each column in its place
     if frequencies.held is not None:
         return ArrayCounting(workspace.spark, frequencies.held.table, ladder, budget, conditions)
     files = frequencies.files

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, PREFIX, ROWS, SET, TUPLES
+from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, POPULATION, PREFIX, ROWS, SET, TUPLES
 from anon_spark.engine import beside
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.models import NOTHING, Conditions
@@ -27,6 +27,7 @@ from anon_spark.model.node_stats import NodeStats
 from anon_spark.primitives.classes.arrays import load_table, travel_bytes
 from anon_spark.primitives.classes.counting import ArrayCounting, to_stats
 from anon_spark.primitives.classes.frequencies import Frequencies, Stored, code_columns
+from anon_spark.primitives.classes.population import kept_in_population
 from anon_spark.primitives.classes.sensitive import COLUMN, VALUE, failing_classes
 from anon_spark.primitives.generalize import climbed
 from anon_spark.primitives.rounds import Workspace
@@ -117,7 +118,7 @@ class DistributedCounting:
 
         files = source.files
         groups = [*self._codes, *([CLASS] if self._class_values else [])]
-        counts = [name for name in (ROWS, PERSONS) if name in files.frame.columns]
+        counts = [name for name in (ROWS, PERSONS, POPULATION) if name in files.frame.columns]
         frame = self._workspace.store(lifted(files.frame).groupBy(*groups).agg(*_sums(counts)), "rollup")
         sets, values, members, entries = None, None, 0, 0
         if files.sets is not None:
@@ -166,20 +167,24 @@ class DistributedCounting:
 
         A class that fails the conditions has no PERSONS; ALL_PERSONS has them of every class.
         """
-        counted = self._counted(anchor, nodes)
+        counted = self._counted(anchor, nodes).withColumn(ALL_PERSONS, F.col(PERSONS))
+        if POPULATION in counted.columns:
+            kept = kept_in_population(self._conditions.map_k, self._conditions.presence)
+            counted = counted.withColumn(PERSONS, F.when(kept, F.col(PERSONS)).otherwise(F.lit(0)))
         if anchor.files.values is None or not self._conditions.columns:
-            return counted.withColumn(ALL_PERSONS, F.col(PERSONS))
+            return counted
         keys = [NODE, *self._codes]
         by_value = anchor.files.values.mapInArrow(
             _climbed_values(self._ladder, anchor.node, nodes, self._codes), _schema([*keys, COLUMN, VALUE], [ROWS])
         )
         failing = failing_classes(by_value, keys, self._conditions.columns).withColumn(_FAILS, F.lit(True))
-        joined = counted.join(failing, keys, "left").withColumn(ALL_PERSONS, F.col(PERSONS))
+        joined = counted.join(failing, keys, "left")
         return joined.withColumn(PERSONS, F.when(F.col(_FAILS), F.lit(0)).otherwise(F.col(PERSONS))).drop(_FAILS)
 
     def _counted(self, anchor: Anchor, nodes: Sequence[Node]) -> DataFrame:
         has_persons = PERSONS in anchor.files.frame.columns
-        weights = [f"w{a}" for a in range(len(self._codes))]
+        others = [POPULATION] if POPULATION in anchor.files.frame.columns else []
+        weights = [*others, *(f"w{a}" for a in range(len(self._codes)))]
         keys = [NODE, *self._codes]
         per_value = anchor.files.frame.mapInArrow(
             _partial_classes(self._ladder, anchor.node, nodes, self._codes, anchor.files.frame.columns),
@@ -211,6 +216,8 @@ ArrowStep = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 def _partial_classes(
     ladder: Ladder, base: Node, nodes: Sequence[Node], codes: Sequence[str], columns: Sequence[str]
 ) -> ArrowStep:
+    weights = [f"w{a}" for a in range(len(codes))]
+
     def count(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows == 0:
@@ -218,15 +225,18 @@ def _partial_classes(
             matrix = np.array([batch.column(code).to_numpy() for code in codes], dtype=np.int32)
             rows = batch.column(ROWS).to_numpy().astype(np.int64)
             persons = batch.column(PERSONS).to_numpy().astype(np.int64) if PERSONS in columns else rows
+            population = batch.column(POPULATION).to_numpy().astype(np.int64) if POPULATION in columns else None
             values = batch.column(CLASS).to_numpy() if CLASS in columns else np.zeros(len(rows), dtype=np.int32)
             for value in np.unique(values):
                 same = values == value
-                table = TupleTable(base, np.ascontiguousarray(matrix[:, same]), rows[same], persons[same])
+                mine = None if population is None else population[same]
+                table = TupleTable(base, np.ascontiguousarray(matrix[:, same]), rows[same], persons[same], population=mine)
                 for index, node in enumerate(nodes):
                     grouping = group(table, ladder, node)
                     classes = _climb(ladder, base, node, table.codes[:, grouping.representatives])
                     losses = [ladder.weights[a][level][classes[a]] * grouping.rows for a, level in enumerate(node)]
                     size = len(grouping.rows)
+                    of_population = [] if grouping.population is None else [pa.array(grouping.population)]
                     yield pa.RecordBatch.from_arrays(
                         [
                             pa.array(np.full(size, index, dtype=np.int32)),
@@ -234,9 +244,10 @@ def _partial_classes(
                             pa.array(np.full(size, value, dtype=np.int32)),
                             pa.array(grouping.rows),
                             pa.array(grouping.persons),
+                            *of_population,
                             *(pa.array(loss) for loss in losses),
                         ],
-                        names=[NODE, *codes, CLASS, ROWS, PERSONS, *(f"w{a}" for a in range(len(codes)))],
+                        names=[NODE, *codes, CLASS, ROWS, PERSONS, *([POPULATION] if of_population else []), *weights],
                     )
 
     return count

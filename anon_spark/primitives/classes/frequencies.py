@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, PREFIX, ROWS, TUPLES, quoted
+from anon_spark.columns import CLASS, MULTIPLICITY, PERSONS, POPULATION, PREFIX, ROWS, TUPLES, quoted
 from anon_spark.engine import beside, small_frame
 from anon_spark.errors import DataError
 from anon_spark.kernels.models import SensitiveColumn
 from anon_spark.model.guarantee.models import Models
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes.held import NAMELESS, Held, held, held_tuples, tuples_of_persons, with_persons
+from anon_spark.primitives.classes.population import refuse_missing, refuse_missing_in, with_population
 from anon_spark.primitives.classes.sensitive import held_values, refuse_unordered, stored_values, text_columns
 from anon_spark.primitives.encoding import Dictionary, dictionaries, dictionaries_of, fractions, with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, collect_small
@@ -96,8 +97,12 @@ def count_tuples(
     class_column: str | None = None,
     person: str | None = None,
     models: Models | None = None,
+    population: DataFrame | None = None,
 ) -> Frequencies:
-    """Aggregate the table to distinct tuples of leaf codes. models: by sensitive column, whose values are counted by tuple.
+    """Aggregate the table to distinct tuples of leaf codes.
+
+    models: by sensitive column, whose values are counted by tuple. population: a table with the same quasi-identifiers, whose
+    rows are counted beside; its tuples that the table lacks have no rows.
 
     Guarantee: counts are exact; a null is a value of its own or its row is counted as dropped; a value without leaf
     raises (or its row is counted as dropped). Cost: one shuffle of the table (two with persons), then small jobs.
@@ -106,11 +111,15 @@ def count_tuples(
     refuse_unordered(df, models)
     others = [name for name in (class_column, person, *models) if name is not None]
     keyed = with_keys(df, hierarchies, list(dict.fromkeys(others)))
+    counts = [F.count(F.lit(1)).alias(ROWS)]
+    if population is not None:
+        counts = [F.sum(name).alias(name) for name in (ROWS, POPULATION)]
     grouped_by = [F.col(quoted(name)) for name in names]
     if class_column is not None:
         grouped_by.append(F.col(quoted(class_column)).cast("string").alias(CLASS))
     grouped_by.extend(text_columns(keyed, models))
-    counted = keyed.groupBy(*grouped_by).agg(F.count(F.lit(1)).alias(ROWS))
+    both = keyed if population is None else with_population(keyed, with_keys(population, hierarchies), names)
+    counted = both.groupBy(*grouped_by).agg(*counts)
     raw = counted if workspace.small else workspace.store(counted, "tuples")
     numbers = fractions(df, names)
     tuples = held_tuples(raw, names)
@@ -122,7 +131,7 @@ def count_tuples(
         if found is not None:
             return found
     raw = workspace.store(counted, "tuples") if workspace.small else raw
-    entries = dictionaries(raw, hierarchies, nulls, numbers, F.col(ROWS))
+    entries = dictionaries(raw, hierarchies, nulls, numbers, F.col(ROWS), weight=_weight(raw))
     if on_unseen == "error":
         refuse_unseen(entries)
     return _stored(raw, entries, keyed, workspace, nulls, class_column, person, models)
@@ -143,6 +152,7 @@ def _held(
         return None
     if found.table.size == 0:
         raise DataError(NOTHING_LEFT, rows=0)
+    refuse_missing(found.table)
     by_tuple, sensitive = held_values(found, tuples, models, keyed)
     found = replace(found, table=replace(found.table, sensitive=tuple(by_tuple)))
     if person is not None:
@@ -153,7 +163,8 @@ def _held(
         found = with_persons(found, sets)
     table = found.table
     class_values = 0 if table.class_counts is None else table.class_counts.shape[1]
-    counts = (table.size, int(table.rows.sum()), found.persons, found.dropped_nulls, found.dropped_unseen, class_values)
+    tuples_here, rows = int((table.rows > 0).sum()), int(table.rows.sum())
+    counts = (tuples_here, rows, found.persons, found.dropped_nulls, found.dropped_unseen, class_values)
     return Frequencies(tuple(entries), *counts, held=found, sensitive=tuple(sensitive))
 
 
@@ -171,7 +182,7 @@ def _stored(
     names = [entry.name for entry in entries]
     codes = code_columns(len(names))
     coded = with_codes(raw, entries, [0] * len(names), codes)
-    if all(dictionary.is_complete for dictionary in entries):
+    if all(dictionary.is_complete for dictionary in entries) and POPULATION not in raw.columns:
         rows, dropped_nulls, dropped_unseen = int(entries[0].rows.sum()) + entries[0].null_rows, 0, 0
     else:
         rows, dropped_nulls, dropped_unseen = _account(coded, names, codes, nulls)
@@ -183,20 +194,31 @@ def _stored(
         kept, class_values = _with_class_codes(kept, class_column)
     columns = [*codes, *([CLASS] if class_column is not None else [])]
     if all(dictionary.is_injective for dictionary in entries) and not models:
-        frame = kept.select(*columns, ROWS)
+        frame = kept.select(*columns, *_counts(raw))
     else:
-        frame = kept.groupBy(*columns).agg(F.sum(ROWS).alias(ROWS))
+        frame = kept.groupBy(*columns).agg(*(F.sum(name).alias(name) for name in _counts(raw)))
     sets, persons = None, None
     if person is not None:
         frame, sets, persons = _with_persons(keyed, frame, entries, person, workspace)
     frame = workspace.store(frame, "codes")
+    if POPULATION in raw.columns:
+        refuse_missing_in(frame, codes)
     tuples = frame.select(*codes).distinct().count() if class_column is not None else frame.count()
     values, sensitive = None, []
     if models:
-        values, sensitive = stored_values(kept, codes, models, keyed)
+        values, sensitive = stored_values(kept.where(F.col(ROWS) > 0), codes, models, keyed)
         values = workspace.store(values, "values")
     counts = (tuples, rows, persons, dropped_nulls, dropped_unseen, class_values)
     return Frequencies(tuple(entries), *counts, stored=Stored(frame, sets, values), sensitive=tuple(sensitive))
+
+
+def _counts(raw: DataFrame) -> list[str]:
+    return [ROWS, *([POPULATION] if POPULATION in raw.columns else [])]
+
+
+def _weight(raw: DataFrame) -> Column | None:
+    """By what a value counts as one that completes a rule: rows of the table and of the population."""
+    return F.col(ROWS) + F.col(POPULATION) if POPULATION in raw.columns else None
 
 
 def refuse_unseen(entries: Sequence[Dictionary]) -> None:
@@ -268,7 +290,7 @@ def _with_persons(
     singles = only.groupBy(*codes).agg(F.count(F.lit(1)).alias(PERSONS))
     sets = workspace.store(by_person.where(several).groupBy(TUPLES).agg(F.count(F.lit(1)).alias(MULTIPLICITY)), "sets")
     # rows and persons as two halves of one sum: a tuple with several class values must not repeat its persons
-    groups = [name for name in (*codes, CLASS) if name in frame.columns]
-    lone = singles.withColumn(ROWS, F.lit(0)).withColumn(CLASS, F.lit(0)).select(*groups, ROWS, PERSONS)
-    counted = frame.withColumn(PERSONS, F.lit(0)).select(*groups, ROWS, PERSONS).unionByName(lone).groupBy(*groups)
-    return counted.agg(F.sum(ROWS).alias(ROWS), F.sum(PERSONS).alias(PERSONS)), sets, by_person.count()
+    groups, counts = [name for name in (*codes, CLASS) if name in frame.columns], _counts(frame)
+    lone = singles.withColumns({name: F.lit(0) for name in (CLASS, *counts)}).select(*groups, *counts, PERSONS)
+    counted = frame.withColumn(PERSONS, F.lit(0)).select(*groups, *counts, PERSONS).unionByName(lone).groupBy(*groups)
+    return counted.agg(*(F.sum(name).alias(name) for name in (*counts, PERSONS))), sets, by_person.count()

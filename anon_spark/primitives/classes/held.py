@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import CLASS, MULTIPLICITY, PREFIX, ROWS, TUPLES, quoted
+from anon_spark.columns import CLASS, MULTIPLICITY, POPULATION, PREFIX, ROWS, TUPLES, quoted
 from anon_spark.errors import LimitExceeded
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.tuples import PersonSets, TupleTable
@@ -86,6 +86,11 @@ def held(tuples: pa.Table, entries: Sequence[Dictionary], nulls: str, most_value
         by_class = np.zeros((counts.size, int(values.max(initial=-1)) + 1), dtype=np.int64)
         np.add.at(by_class, (place[known], values), rows[known])
         table = replace(table, class_counts=by_class)
+    if POPULATION in tuples.column_names:
+        population = np.zeros_like(counts)
+        there = place != DROPPED
+        np.add.at(population, place[there], tuples.column(POPULATION).to_numpy().astype(np.int64)[there])
+        table = replace(table, population=population)
     hashes, first = np.unique(tuples.column(HASH).to_numpy(), return_index=True)
     return Held(hashes, place[first], table, int(rows[by_null & ~known].sum()), int(rows[~by_null & ~known].sum()))
 

@@ -53,8 +53,8 @@ def refuse_unordered(df: DataFrame, models: Models) -> None:
 def held_values(found: Held, tuples: pa.Table, models: Models, df: DataFrame) -> tuple[list[Histograms], list[SensitiveColumn]]:
     """The values of tuples that the driver holds, by tuple and in all. No Spark."""
     places = found.tuple_of[np.searchsorted(found.hashes, tuples.column(HASH).to_numpy())].astype(np.int64)
-    known = places != DROPPED
     rows = tuples.column(ROWS).to_numpy().astype(np.int64)
+    known = (places != DROPPED) & (rows > 0)
     by_tuple, columns = [], []
     for at, (name, of_column) in enumerate(models.items()):
         coded: Any = tuples.column(f"{TEXT}{at}").combine_chunks().dictionary_encode("encode")
