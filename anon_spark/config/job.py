@@ -298,7 +298,8 @@ def _touching(
         written += [("output.report", page), *(("output.report", splitext(page)[0] + end) for end in (".json", ".md"))]
     if work := text(raw, "work"):
         written += [("work", resolve_file(work, here))]
-    read = [(key, resolve_table(place, here)) for key, place in _read_tables(section(raw, "input"), "input")]
+    read = [(key, resolve_table(place, here)) for part in ("input", "population")
+            for key, place in _read_tables(section(raw, part), part)]
     for where, hierarchy in hierarchies:
         for key in ("levels", "edges"):
             if place := text(hierarchy, key):

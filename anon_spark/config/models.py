@@ -1,15 +1,17 @@
-"""Models of sensitive columns in a job file."""
+"""Models of sensitive columns in a job file, and guarantees beside a population."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from anon_spark.config.hierarchies import KINDS, HierarchySpec
-from anon_spark.config.job import PrivacySpec
-from anon_spark.config.spec import ColumnName, Number, Problem, Spec, section, texts
+from anon_spark.config.job import InputSpec, PrivacySpec
+from anon_spark.config.spec import ColumnName, Number, Problem, Spec, section, texts, whole
 from anon_spark.model.guarantee.models import (
     BetaLikeness,
     DeltaDisclosure,
@@ -108,6 +110,57 @@ class SensitivePrivacySpec(PrivacySpec):
     def models(self, distances: Mapping[str, Hierarchy | Rule]) -> dict[str, tuple[Model, ...]]:
         """The models by column. distances: their hierarchies, loaded."""
         return {name: spec.models(distances.get(name)) for name, spec in (self.sensitive or {}).items()}
+
+
+class PopulationSpec(InputSpec):
+    """A table of everybody who could be in the input."""
+
+    columns: Mapping[ColumnName, ColumnName] = Field(
+        default={}, description="Quasi-identifiers that have another name in the population, with that name.")
+
+
+def _shares(value: object) -> object:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return tuple(value)
+    raise ValueError("should be two shares: [least, most]")
+
+
+Share = Annotated[Number, Field(ge=0, le=1)]
+
+
+class PopulationPrivacySpec(SensitivePrivacySpec):
+    """k-anonymity, models of the sensitive columns, and what a class must keep in a population."""
+
+    k: int = Field(
+        ge=1, description="Least number of records (persons, if columns.person is named) in a class; 1 with map_k only.")
+    map_k: int | None = Field(default=None, ge=2, description="k-map: least number of rows of a class in the population.")
+    presence: Annotated[tuple[Share, Share], BeforeValidator(_shares)] | None = Field(
+        default=None, description="δ-presence: [least, most] share of a class's rows in the population that are in the table.")
+
+    @property
+    def presence_ends(self) -> tuple[Fraction, Fraction] | None:
+        """Both shares, exactly."""
+        return None if self.presence is None else (Fraction(str(self.presence[0])), Fraction(str(self.presence[1])))
+
+
+def population_conflicts(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """A population without use, or what needs one."""
+    privacy, population = section(raw, "privacy"), raw.get("population")
+    asked = [name for name in ("map_k", "presence") if privacy.get(name) is not None]
+    if population is None:
+        yield from ((f"privacy.{name}", "needs population: the table of everybody who could be in the input") for name in asked)
+    elif not asked:
+        yield "population", "is of no use without privacy.map_k or privacy.presence; remove it"
+    if whole(raw, "privacy", "k") == 1 and "map_k" not in asked:
+        yield "privacy.k", "is 1, which protects nobody; give at least 2, or map_k with a population"
+    ends = privacy.get("presence")
+    if isinstance(ends, list | tuple) and len(ends) == 2 and all(isinstance(end, int | float | Decimal) for end in ends):
+        if Fraction(str(ends[0])) > Fraction(str(ends[1])):
+            yield "privacy.presence", "should have the least share first"
+    known = section(raw, "columns", "quasi_identifiers")
+    for name in section(population, "columns"):
+        if name not in known:
+            yield f"population.columns.{name}", "is no quasi-identifier of the job"
 
 
 def distance_sections(raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

@@ -126,6 +126,13 @@ class Conditions:
     def __bool__(self) -> bool:
         return bool(self.columns) or self.map_k is not None or self.presence is not None
 
+    def of_population(self) -> list[str]:
+        """What is kept in the population, in words."""
+        found = [] if self.map_k is None else [f"{self.map_k}-map"]
+        if self.presence is not None:
+            found.append(f"presence from {float(self.presence[0]):g} to {float(self.presence[1]):g}")
+        return found
+
     def is_monotone(self, budget: int) -> bool:
         """Whether fewer rows fail at every node above: always without suppression, else for models that unions cannot lose."""
         if budget == 0:

@@ -11,11 +11,12 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from anon_spark.config.job import PrivacySpec
+from anon_spark.config.models import PopulationPrivacySpec
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
 from anon_spark.families.lattice.bounded import least_loss, searches_one_k
 from anon_spark.families.lattice.choice import Choice, choose
-from anon_spark.families.lattice.exact import exact_front
+from anon_spark.families.lattice.exact import LEAST_K, exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.facts import Search
 from anon_spark.families.lattice.job import LatticeJob, LatticeSpec
@@ -23,6 +24,7 @@ from anon_spark.families.lattice.model_costs import model_costs
 from anon_spark.families.lattice.poka import Depth, Poka
 from anon_spark.families.lattice.recoding import Fitted, LatticeRecoding
 from anon_spark.families.lattice.scores import Scores
+from anon_spark.kernels.models import Conditions
 from anon_spark.metrics.classification import ClassificationError
 from anon_spark.metrics.discernibility import Discernibility
 from anon_spark.metrics.glm import INT64_SAFE, GeneralLoss
@@ -30,7 +32,7 @@ from anon_spark.metrics.loss import Loss
 from anon_spark.model.facts import LevelReached
 from anon_spark.model.front import Point, nondominated
 from anon_spark.model.guarantee import KAnonymity
-from anon_spark.model.guarantee.models import Model
+from anon_spark.model.guarantee.models import Model, Number, exact_number
 from anon_spark.model.hierarchy import Hierarchy, Rule, as_rules, portable
 from anon_spark.model.lattice import Node, lattice_of
 from anon_spark.model.progress import Progress
@@ -48,7 +50,8 @@ class LatticeAnonymizer:
 
     Parameters are those of the job file. `choose` is {"k": …}, {"max_loss": …}, {"node": […]} or "knee"; by default the
     least loss with the required k. `models`: what the values of a sensitive column must keep in every class, as
-    {"disease": [EntropyL(1.5), TCloseness(0.2)]}. `workdir` is a private place that all workers see (needed on a cluster).
+    {"disease": [EntropyL(1.5), TCloseness(0.2)]}. `map_k` and `presence` (least, most) are kept in the population that `fit`
+    gets. `workdir` is a private place that all workers see (needed on a cluster).
     Beyond 5 million nodes, `exact` with GLM and a k searches that k alone, up to `max_nodes` and `max_seconds`, and states a loss
     that no node is below.
     Guarantee of what `fit` returns: see LatticeRecoding. Cost: one shuffle of the table to distinct tuples; then
@@ -59,6 +62,8 @@ class LatticeAnonymizer:
     quasi_identifiers: Mapping[str, Hierarchy | Rule]
     sensitive: Sequence[str] = ()
     models: Mapping[str, Sequence[Model]] = field(default_factory=dict)
+    map_k: int | None = None
+    presence: tuple[Number, Number] | None = None
     keep: Sequence[str] = ()
     person: str | None = None
     suppression: float = default(PrivacySpec, "suppression")
@@ -76,8 +81,8 @@ class LatticeAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_options(self, LatticeJob, PrivacySpec, LatticeSpec)
-        KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses columns that cannot be
+        require_options(self, LatticeJob, PopulationPrivacySpec if self.map_k is not None else PrivacySpec, LatticeSpec)
+        KAnonymity(max(self.k, 2), tuple(self.quasi_identifiers), self.person)  # refuses columns that cannot be
         if (self.loss == "cm") != (self.class_column is not None):
             raise ConfigurationError("loss cm goes with class_column, and only with it.")
         if self.class_column is not None and self.class_column not in (*self.sensitive, *self.keep):
@@ -92,15 +97,24 @@ class LatticeAnonymizer:
         if nullable and self.nulls == "suppress":
             raise ConfigurationError(f"nulls: suppress, but these hierarchies keep nulls: {', '.join(nullable)}.")
 
-    def fit(self, df: DataFrame, workspace: Workspace | None = None) -> LatticeRecoding:
-        """Search the table's lattice; the recoding keeps the fitted counts only while a given workspace is open."""
-        require_columns(df, self._named())
-        if workspace is not None:
-            return self._fit(df, workspace, keep_counts=True)
-        with Workspace(df.sparkSession, self.workdir) as private:
-            return self._fit(df, private, keep_counts=False)
+    def fit(
+        self, df: DataFrame, workspace: Workspace | None = None, population: DataFrame | None = None
+    ) -> LatticeRecoding:
+        """Search the table's lattice; the recoding keeps the fitted counts only while a given workspace is open.
 
-    def _fit(self, df: DataFrame, workspace: Workspace, keep_counts: bool) -> LatticeRecoding:
+        population: a table with the same quasi-identifiers that holds everybody in `df`, for map_k and presence.
+        """
+        require_columns(df, self._named())
+        if (population is None) != (self.map_k is None and self.presence is None):
+            raise ConfigurationError("map_k and presence go with a population, and only with it: fit(df, population=…).")
+        if workspace is not None:
+            return self._fit(df, workspace, population, keep_counts=True)
+        with Workspace(df.sparkSession, self.workdir) as private:
+            return self._fit(df, private, population, keep_counts=False)
+
+    def _fit(
+        self, df: DataFrame, workspace: Workspace, population: DataFrame | None, keep_counts: bool
+    ) -> LatticeRecoding:
         # 1. distinct tuples of leaf codes, with rows (and persons, and class values)
         frequencies = count_tuples(
             df,
@@ -111,6 +125,7 @@ class LatticeAnonymizer:
             class_column=self.class_column,
             person=self.person,
             models=self._models,
+            population=population,
         )
         self._refuse_too_few(frequencies)
         choice = self._choice()
@@ -120,7 +135,8 @@ class LatticeAnonymizer:
         general = GeneralLoss(
             frequencies.rows, tuple(h.weight_total for h in frequencies.hierarchies), marginals(frequencies)
         )
-        counts = counting(frequencies, budget, workspace)
+        conditions = Conditions(frequencies.sensitive, self.map_k, self._presence)
+        counts = counting(frequencies, budget, workspace, conditions=conditions)
         scores = Scores(lattice, counts, self._loss(general), self.progress)
         # 3. the front
         started = perf_counter()
@@ -131,7 +147,7 @@ class LatticeAnonymizer:
         seconds = perf_counter() - started
         # 4. one of its points
         chosen = choose(choice, front, scores, self.k)
-        costs = model_costs(self._models, scores, counts, chosen) if lattice.has_front and self.models else []
+        costs = model_costs(self._models, scores, counts, chosen) if lattice.has_front and conditions else []
         losses = general.per_attribute(scores.stats_of(chosen))
         return LatticeRecoding(
             hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
@@ -141,6 +157,7 @@ class LatticeAnonymizer:
             required_k=self.k,
             sensitive=list(self.sensitive),
             models=self._models,
+            with_population=population is not None,
             model_costs=costs,
             keep=list(self.keep),
             person=self.person,
@@ -170,12 +187,13 @@ class LatticeAnonymizer:
         )
 
     def _front(self, scores: Scores, tuples: int) -> list[Point]:
+        least_k = min(self.k, LEAST_K)
         if self.search == "exhaustive":
-            return exhaustive_front(scores)
+            return exhaustive_front(scores, least_k)
         if self.search == "exact":
-            return exact_front(scores, guided=tuples >= GUIDED_TUPLES)
+            return exact_front(scores, guided=tuples >= GUIDED_TUPLES, least_k=least_k)
         depth = self.depth if self.depth is not None else scores.lattice.average_height
-        return nondominated(Poka(scores, depth, self.refine).visit())
+        return nondominated(Poka(scores, depth, self.refine).visit(), least_k)
 
     def _point(self, scores: Scores, k: int) -> tuple[list[Point], float | None]:
         """The best point found for one k, as the whole front, and the loss that none is below; the top's if it lacks k."""
@@ -187,6 +205,13 @@ class LatticeAnonymizer:
     @property
     def _models(self) -> dict[str, tuple[Model, ...]]:
         return {name: tuple(models) for name, models in self.models.items() if models}
+
+    @property
+    def _presence(self) -> tuple[Fraction, Fraction] | None:
+        if self.presence is None:
+            return None
+        least, most = (exact_number("presence", end) for end in self.presence)
+        return least, most
 
     def _loss(self, general: GeneralLoss) -> Loss:
         if any(weight * general.rows >= INT64_SAFE for weight in general.root_weights):

@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from anon_spark.config.job import QuasiIdentifierJob
-from anon_spark.config.models import SensitivePrivacySpec, distance_sections, model_conflicts
+from anon_spark.config.models import (
+    PopulationPrivacySpec,
+    PopulationSpec,
+    distance_sections,
+    model_conflicts,
+    population_conflicts,
+)
 from anon_spark.config.spec import ColumnName, Problem, Spec, section, text, texts, whole
 
 CHOICES = ("k", "max_loss", "node", "knee")
@@ -86,7 +92,9 @@ class LatticeJob(QuasiIdentifierJob):
     """
 
     family: Literal["lattice"] = Field(description="The algorithm family.")
-    privacy: SensitivePrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
+    privacy: PopulationPrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
+    population: PopulationSpec | None = Field(
+        default=None, description="A table of everybody who could be in the input, for privacy.map_k and privacy.presence.")
     lattice: LatticeSpec = Field(default=LatticeSpec(), description="How to search the lattice and what to choose.")
 
     @property
@@ -111,6 +119,7 @@ class LatticeJob(QuasiIdentifierJob):
         """Conflicts between keys, those of the lattice included."""
         yield from super().conflicts(raw, base)
         yield from model_conflicts(raw)
+        yield from population_conflicts(raw)
         options = section(raw, "lattice")
         yield from _class_column(raw, options)
         if options.get("search") in (None, "exact", "exhaustive"):

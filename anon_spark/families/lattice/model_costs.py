@@ -20,6 +20,7 @@ def model_costs(models: Models, scores: Scores, counting: Counting, chosen: Poin
     """
     without = _least(scores, counting, NOTHING, chosen.k)
     names = [(name, str(model)) for name, of_column in models.items() for model in of_column]
+    names += [("population", text) for text in counting.conditions.of_population()]
     if len(names) == 1:
         losses = [_least_of(scores, chosen)]
     else:
@@ -34,6 +35,11 @@ def _alone(conditions: Conditions) -> Iterator[Conditions]:
             columns = [SensitiveColumn((), other.totals) for other in conditions.columns]
             columns[at] = SensitiveColumn((model,), column.totals, column.levels)
             yield Conditions(tuple(columns))
+    bare = tuple(SensitiveColumn((), column.totals) for column in conditions.columns)
+    if conditions.map_k is not None:
+        yield Conditions(bare, map_k=conditions.map_k)
+    if conditions.presence is not None:
+        yield Conditions(bare, presence=conditions.presence)
 
 
 def _least(scores: Scores, counting: Counting, conditions: Conditions, k: int) -> float | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from anon_spark.auditing import (
     RowAccount,
@@ -16,8 +18,10 @@ from anon_spark.auditing import (
     verify_recoding,
 )
 from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
+from anon_spark.auditing.release.content import content_of
 from anon_spark.auditing.release.persons import with_persons
 from anon_spark.auditing.truth.full_domain import recoding_check
+from anon_spark.columns import quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
@@ -29,6 +33,7 @@ from anon_spark.families.lattice.recoding import LatticeRecoding
 from anon_spark.families.lattice.sections import LOSS_NAMES, lattice_sections
 from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
 from anon_spark.io.hierarchies import load_hierarchies
+from anon_spark.io.tables import Snapshot, read_snapshot
 from anon_spark.model.guarantee import KAnonymity
 from anon_spark.model.guarantee.models import Models
 from anon_spark.model.hierarchy import Hierarchy, Rule
@@ -36,7 +41,9 @@ from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.model.progress import Progress
 from anon_spark.pending import Pending, together
 from anon_spark.primitives.classes.sensitive import refuse_unordered, text_columns
+from anon_spark.primitives.encoding import with_keys
 from anon_spark.primitives.rounds import Workspace
+from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
 from anon_spark.risk.look_up.link import link_attack_to_be
 from anon_spark.samples.census import census
@@ -49,16 +56,19 @@ HELD = "audited-rows"  # in the workspace: the rows of the source that the relea
 class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, LatticeFacts]):
     """The steps of one lattice job; everything that needs no row of the table is done in `of`.
 
-    distances: hierarchies of t-closeness, by sensitive column.
+    distances: hierarchies of t-closeness, by sensitive column; people: the population, at a pinned version.
     """
 
     distances: Mapping[str, Hierarchy | Rule] = field(default_factory=dict)
+    people: Snapshot | None = None
 
     @classmethod
     def of(cls, job: LatticeJob, spark: SparkSession | None) -> LatticePipeline:
         hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
         _refuse_levels(job.choice.node or (), hierarchies)
-        return cls(job, hierarchies, load_hierarchies(job.privacy.distances, spark, "privacy.sensitive"))
+        distances = load_hierarchies(job.privacy.distances, spark, "privacy.sensitive")
+        population = None if job.population is None or spark is None else read_snapshot(spark, job.population, "population")
+        return cls(job, hierarchies, distances, population)
 
     @property
     def models(self) -> Models:
@@ -69,6 +79,28 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         super().check_types(df)
         refuse_unordered(df, self.models)
         text_columns(df, self.models)  # refuses types that have no model
+        if self.population is not None:
+            with_keys(self.population, self.hierarchies)
+
+    @property
+    def population(self) -> DataFrame | None:
+        """The quasi-identifiers of the population, by their names in the job."""
+        if self.people is None or self.job.population is None:
+            return None
+        names = {name: self.job.population.columns.get(name, name) for name in self.hierarchies}
+        require_columns(self.people.frame, list(names.values()), "population")
+        return self.people.frame.select(*(F.col(quoted(there)).alias(name) for name, there in names.items()))
+
+    def fingerprint(self) -> str:
+        """As in every family, with the hierarchies of distances and the population's version or content."""
+        parts = [super().fingerprint()]
+        if self.distances:
+            parts.append(json.dumps({name: hierarchy.to_dict() for name, hierarchy in self.distances.items()}, sort_keys=True))
+        population = self.population
+        if self.people is not None and population is not None:
+            version = None if self.people.version is None else f"{self.people.table_id} {self.people.version}"
+            parts.append(version or content_of(population, population.columns))
+        return "\n".join(parts)
 
     @property
     def guarantee(self) -> KAnonymity:
@@ -81,6 +113,8 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
             quasi_identifiers=self.hierarchies,
             sensitive=job.columns.sensitive,
             models=self.models,
+            map_k=job.privacy.map_k,
+            presence=job.privacy.presence_ends,
             keep=job.columns.keep,
             person=job.columns.person,
             suppression=job.privacy.suppression,
@@ -88,7 +122,7 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
             on_unseen=job.on_unseen,
             **options_of(job.lattice) | {"choose": job.choice.model_dump(exclude_none=True)},
             progress=progress,
-        ).fit(df, workspace)
+        ).fit(df, workspace, self.population)
 
     def lattice(self, hierarchies: Sequence[Hierarchy]) -> Lattice:
         options = self.job.lattice

@@ -52,7 +52,7 @@ class Fitted:
     @property
     def conditions(self) -> Conditions:
         """What classes keep besides their size."""
-        return Conditions(self.frequencies.sensitive)
+        return self.counting.conditions
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class LatticeRecoding(Recoding):
     statistics: Search
     sensitive: Sequence[str] = ()
     models: Models = field(default_factory=dict)  # by sensitive column
+    with_population: bool = False  # whether it keeps something in a population, too
     model_costs: Sequence[ModelCost] = ()
     keep: Sequence[str] = ()
     person: str | None = None
@@ -119,6 +120,8 @@ class LatticeRecoding(Recoding):
         Values the hierarchies do not know raise here (or their rows are left out, as `on_unseen` says).
         Cost: one job for the distinct values; then, lazily, one pass for class sizes and one for the rows.
         """
+        if self.with_population:
+            raise ConfigurationError("This recoding was fitted beside a population. Another table needs a fit of its own.")
         require_columns(df, [*self.hierarchies, *self._carried()])
         keyed = with_keys(df, self.hierarchies, self._carried())
         entries = dictionaries(keyed, self.hierarchies, self.nulls, fractions(df, self.hierarchies))
@@ -229,6 +232,7 @@ class LatticeRecoding(Recoding):
             "required_k": self.required_k,
             "sensitive": list(self.sensitive),
             "models": {name: [model_content(model) for model in models] for name, models in self.models.items()},
+            "with_population": self.with_population,
             "model_costs": [vars(cost) for cost in self.model_costs],
             "keep": list(self.keep),
             "person": self.person,
@@ -255,6 +259,7 @@ class LatticeRecoding(Recoding):
             attributes=[LevelReached(**attribute) for attribute in content["attributes"]],
             warnings=content["warnings"],
             models={name: tuple(map(model_of, models)) for name, models in content.get("models", {}).items()},
+            with_population=content.get("with_population", False),
             model_costs=[ModelCost(**cost) for cost in content.get("model_costs", [])],
             **{name: content[name] for name in same},
         )
