@@ -154,9 +154,9 @@ def population_conflicts(raw: Mapping[str, Any]) -> Iterator[Problem]:
     if whole(raw, "privacy", "k") == 1 and "map_k" not in asked:
         yield "privacy.k", "is 1, which protects nobody; give at least 2, or map_k with a population"
     ends = privacy.get("presence")
-    if isinstance(ends, list | tuple) and len(ends) == 2 and all(isinstance(end, int | float | Decimal) for end in ends):
-        if Fraction(str(ends[0])) > Fraction(str(ends[1])):
-            yield "privacy.presence", "should have the least share first"
+    numbers = isinstance(ends, list | tuple) and len(ends) == 2 and all(isinstance(end, int | float | Decimal) for end in ends)
+    if numbers and ends is not None and Decimal(str(ends[0])) > Decimal(str(ends[1])):
+        yield "privacy.presence", "should have the least share first"
     known = section(raw, "columns", "quasi_identifiers")
     for name in section(population, "columns"):
         if name not in known:
