@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 
 from anon_spark.columns import POPULATION, PREFIX, ROWS, quoted
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.model.hierarchy import DateRule, Hierarchy, Rule
+from anon_spark.model.hierarchy import DateRule, Hierarchy, Rule, portable
 from anon_spark.primitives.bins import OUTSIDE, WHOLE, with_bins
 from anon_spark.primitives.look_ups import LookUp, with_found
 from anon_spark.primitives.rounds import collect_small
@@ -333,13 +333,16 @@ def _dictionary(
     if not isinstance(hierarchy, Hierarchy):
         if not known and null_rows:
             raise DataError(f"Column {name} holds nulls only: leave it out of the quasi-identifiers.", rows=null_rows)
-        in_scope = [text for text, _, scope in known if scope]
+        in_scope = [text for text, rows, scope in known if scope and rows]
         if known and not in_scope:
             raise DataError(
                 f"The policies for nulls and unseen values drop every row with a value of {name}: there is nothing to release.",
                 rows=0,
             )
-        hierarchy = hierarchy.build(in_scope)
+        rule, hierarchy = hierarchy, hierarchy.build(in_scope)
+        beyond = [text for text, rows, scope in known if scope and not rows]  # of a population alone: they fix no level
+        if beyond:
+            hierarchy = portable({name: rule}, [hierarchy])[name].build([*in_scope, *beyond])
     values = [parse(text) for text, _, _ in known]
     if hierarchy.bins is not None:
         leaves = [UNSEEN if index == OUTSIDE else index for index in values]
@@ -348,16 +351,16 @@ def _dictionary(
     if nulls == "value" and any(scope for text, _, scope in texts if text is None):
         hierarchy = hierarchy.with_null()
     scopes = np.array([scope for _, _, scope in known], dtype=np.int64)
-    codes = np.array(leaves, dtype=np.int32)
+    codes, counts = np.array(leaves, dtype=np.int32), np.array([rows for _, rows, _ in known], dtype=np.int64)
     return Dictionary(
         name,
         hierarchy,
         "bigint" if parse is int else "string",
         values if parse is int else [text for text, _, _ in known],
         codes,
-        np.array([rows for _, rows, _ in known], dtype=np.int64),
+        counts,
         null_rows,
-        np.where(codes == UNSEEN, scopes, 0),
+        np.where(codes == UNSEEN, np.minimum(scopes, counts), 0),
     )
 
 
