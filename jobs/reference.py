@@ -12,7 +12,7 @@ from anon_spark.config.keys import ANY, Key, keys_of
 from anon_spark.families.registry import NAMES, jobs
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "job-file.md"
-HIERARCHIES = (f"columns.quasi_identifiers.{ANY}", f"columns.tree.{ANY}")
+HIERARCHIES = (f"columns.quasi_identifiers.{ANY}", f"columns.tree.{ANY}", f"privacy.sensitive.{ANY}.t.distance")
 TOP = f"""\
 # The job file
 
