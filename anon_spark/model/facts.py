@@ -121,6 +121,21 @@ class LookUpRisk:
 
 
 @dataclass(frozen=True)
+class ModelSpread:
+    """How the published classes keep a model of a sensitive column.
+
+    limit: what the job asks for; worst: the measure of the class nearest to it, None where no class has a finite one; ranges:
+    (from, to, classes, rows) by measure, `to` None for the last.
+    """
+
+    column: str
+    model: str
+    limit: float
+    worst: float | None
+    ranges: tuple[tuple[float, float | None, int, int], ...]
+
+
+@dataclass(frozen=True)
 class LookUpFacts(Facts):
     """Counts of the audit for a table with quasi-identifiers, and the gain of an attacker who knows them."""
 

@@ -43,9 +43,10 @@ def k_anonymity_check(
     k: int,
     person: str | None = None,
     classes: DataFrame | None = None,
+    least: int = 2,
 ) -> Pending[Verdict]:
-    """As `verify_k_anonymity`, its counts not collected yet."""
-    guarantee = KAnonymity(k, columns, person)
+    """As `verify_k_anonymity`, its counts not collected yet. least: the least k, 1 where a population protects."""
+    guarantee = KAnonymity(k, columns, person, least)
     require_columns(release, [*guarantee.columns, *([person] if person is not None else [])], "release")
     if classes is None:
         classes = published_classes(release, guarantee.columns, person)

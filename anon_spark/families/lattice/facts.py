@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from anon_spark.model.facts import Facts, FitStatistics, FrontPoint, LevelReached, LookUpFacts
+from anon_spark.model.facts import Facts, FitStatistics, FrontPoint, LevelReached, LookUpFacts, ModelSpread
 
 SHOWN_POINTS = 12  # in a summary
 
@@ -51,12 +51,14 @@ class LatticeFit(Facts):
     front: tuple[FrontPoint, ...]
     attributes: tuple[LevelReached, ...]
     search: Search
-    model_costs: tuple[ModelCost, ...] = ()
+    model_costs: tuple[ModelCost, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
 class LatticeFacts(LookUpFacts, LatticeFit):
-    """The fit, with counts of the audit and what an attacker gains."""
+    """The fit, with counts of the audit and what an attacker gains. models: how the classes keep each of them."""
+
+    models: tuple[ModelSpread, ...] = field(default=(), kw_only=True)
 
     def summary(self) -> list[str]:
         """The points of the front around the chosen one."""

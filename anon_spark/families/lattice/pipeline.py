@@ -18,6 +18,9 @@ from anon_spark.auditing import (
     verify_recoding,
 )
 from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
+from anon_spark.auditing.guarantees.models import models_check
+from anon_spark.auditing.guarantees.population import completed_with_population, population_check
+from anon_spark.auditing.reading.scope import rows_in_scope
 from anon_spark.auditing.release.content import content_of
 from anon_spark.auditing.release.persons import with_persons
 from anon_spark.auditing.truth.full_domain import recoding_check
@@ -31,10 +34,10 @@ from anon_spark.families.lattice.facts import LatticeFacts
 from anon_spark.families.lattice.job import LatticeJob
 from anon_spark.families.lattice.recoding import LatticeRecoding
 from anon_spark.families.lattice.sections import LOSS_NAMES, lattice_sections
-from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
+from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline, model_spreads
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.io.tables import Snapshot, read_snapshot
-from anon_spark.model.guarantee import KAnonymity
+from anon_spark.model.guarantee import AttributeProtection, KAnonymity
 from anon_spark.model.guarantee.models import Models
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Lattice, lattice_of
@@ -103,8 +106,17 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         return "\n".join(parts)
 
     @property
-    def guarantee(self) -> KAnonymity:
-        return KAnonymity(self.job.privacy.k, tuple(self.hierarchies), self.job.columns.person)
+    def guarantee(self) -> KAnonymity | AttributeProtection:
+        privacy = self.job.privacy
+        anonymity = KAnonymity(privacy.k, tuple(self.hierarchies), self.job.columns.person, least=self._least_k)
+        if not self.models and privacy.map_k is None and privacy.presence is None:
+            return anonymity
+        return AttributeProtection(anonymity, self.models, privacy.map_k, privacy.presence_ends)
+
+    @property
+    def _least_k(self) -> int:
+        """1 where a class must have several rows in a population."""
+        return 2 if self.job.privacy.map_k is None else 1
 
     def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> LatticeRecoding:
         job = self.job
@@ -147,17 +159,18 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         if not staged.small:
             classes = staged.workspace.store(classes, "audited-classes")
         promise = self._anonymity(source, release, recoded, classes, staged.workspace)
+        models = self._models_check(source, release, staged.recoding.levels)
         truth = recoding_check(source, release, recoded, self.unchanged, self.job.nulls, classes, staged.small)
 
-        def examined(found: tuple[Verdict, tuple[Verdict, RowAccount]]) -> Examined:
-            anonymity, (truthful, account) = found
+        def examined(found: tuple[Verdict, list[Verdict], tuple[Verdict, RowAccount]]) -> Examined:
+            anonymity, of_models, (truthful, account) = found
             figures = {
                 "classes": (chosen.classes, anonymity.facts["classes"]),
                 "k": (chosen.k, min(chosen.k, anonymity.facts["smallest"])),  # no class is smaller
             }
-            return Examined([anonymity], [truthful], account, figures)
+            return Examined([anonymity, *of_models], [truthful], account, figures)
 
-        return together(promise, truth).then(examined)
+        return together(promise, models, truth).then(examined)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks use the levels in the metadata of the commit.
@@ -172,8 +185,9 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         recoded = self._recoded(source, levels)
         truth, account = verify_recoding(source, release, recoded, self.unchanged, self.job.nulls)
         promise = [self._anonymity(source, release, recoded).get()]
-        if self.job.columns.person is not None:  # k rows are required as well
+        if self.job.columns.person is not None and self.job.privacy.k > 1:  # k rows are required as well
             promise.insert(0, verify_k_anonymity(release, list(recoded), self.job.privacy.k))
+        promise += self._models_check(source, release, levels).get()
         return Examined(promise, [truth], account)
 
     def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
@@ -190,7 +204,7 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         recoding = staged.recoding
         attack = link_attack_to_be(staged.source, staged.release, recoding.recoded(), audit.account.source)
         risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self.look_up))
-        known = {**vars(recoding.facts()), "class_sizes": self.class_sizes(audit)}
+        known = {**vars(recoding.facts()), "class_sizes": self.class_sizes(audit), "models": model_spreads(audit)}
         return risk.then(lambda found: LatticeFacts(**known, risk=found))
 
     def worth(self, facts: LatticeFacts) -> Worth:
@@ -216,11 +230,26 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         """k-anonymity; persons are counted in the source, on the rows that the classes of the release hold."""
         person, names = self.job.columns.person, list(recoded)
         if person is None:
-            return k_anonymity_check(release, names, self.job.privacy.k, None, classes)
+            return k_anonymity_check(release, names, self.job.privacy.k, None, classes, self._least_k)
         held = with_persons(source, release, recoded, person, self.job.nulls, self.unchanged)
         if workspace is not None:
             held = workspace.store(held, HELD)
-        return k_anonymity_check(held, names, self.job.privacy.k, person)
+        return k_anonymity_check(held, names, self.job.privacy.k, person, least=self._least_k)
+
+    def _models_check(self, source: DataFrame, release: DataFrame, levels: Mapping[str, int]) -> Pending[list[Verdict]]:
+        """The models of the sensitive columns, and what is kept in the population."""
+        job, recoded = self.job, self._recoded(source, levels)
+        checks: list[Pending[tuple[Verdict, ...]]] = []
+        if self.models:
+            scope = rows_in_scope(source, recoded, job.nulls, list(self.models))
+            checks.append(models_check(release, scope, list(recoded), self.models))
+        if self.population is not None:
+            columns = {name: name for name in self.hierarchies}
+            known = completed_with_population(source, self.population, columns, self.hierarchies, job.nulls)
+            there = {name: (hierarchy, int(levels[name])) for name, hierarchy in known.items()}
+            kept = (job.privacy.map_k, job.privacy.presence_ends)
+            checks.append(population_check(release, self.population, there, columns, *kept, source, job.nulls))
+        return together(*checks).then(lambda found: [verdict for part in found for verdict in part])
 
 
 def _refuse_levels(node: Sequence[int], hierarchies: Mapping[str, Hierarchy | Rule]) -> None:

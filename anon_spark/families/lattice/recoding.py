@@ -218,8 +218,8 @@ class LatticeRecoding(Recoding):
     def facts(self) -> LatticeFit:
         front = tuple(self._shown(point) for point in self.points)
         chosen = self._shown(self.chosen)
-        found = (tuple(self.attributes), self.statistics, tuple(self.model_costs))
-        return LatticeFit(self.statistics.loss, self.required_k, chosen, front, *found)
+        found, costs = (tuple(self.attributes), self.statistics), tuple(self.model_costs)
+        return LatticeFit(self.statistics.loss, self.required_k, chosen, front, *found, model_costs=costs)
 
     def content(self) -> dict[str, Any]:
         """Hierarchies made by a rule are saved as the rule: their leaves, first and last day were values of the table."""

@@ -12,6 +12,7 @@ from anon_spark.families.lattice.facts import LatticeFacts, Search
 from anon_spark.model.facts import FrontPoint, LevelReached
 from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
+from anon_spark.report.models import model_items
 from anon_spark.report.plots import front_plot, levels_plot, loss_plot
 from anon_spark.report.relational import class_items, refuse_small_classes, risk_items
 
@@ -36,9 +37,17 @@ def lattice_sections(facts: LatticeFacts) -> list[Section]:
         Section("What each k costs", _front_items(facts)),
         Section("How far each attribute was generalized", _attribute_items(facts.attributes)),
         Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
+        *_model_sections(facts),
         Section("What an attacker gains", risk_items(facts.risk)),
         Section("Search", _search_items(facts.search)),
     ]
+
+
+def _model_sections(facts: LatticeFacts) -> list[Section]:
+    if not facts.models:
+        return []
+    costs = [(cost.column, cost.model, cost.loss, cost.without) for cost in facts.model_costs]
+    return [Section("What protects the sensitive values", model_items(facts.models, costs))]
 
 
 def _front_items(facts: LatticeFacts) -> list[Item]:
