@@ -146,7 +146,8 @@ class LatticeAnonymizer:
             front, least = self._point(scores, max(choice.k or 0, self.k))
         seconds = perf_counter() - started
         # 4. one of its points
-        chosen = choose(choice, front, scores, self.k)
+        asked = [f"{model} of {name}" for name, models in self._models.items() for model in models]
+        chosen = choose(choice, front, scores, self.k, [*asked, *conditions.of_population()])
         costs = model_costs(self._models, scores, counts, chosen) if lattice.has_front and conditions else []
         losses = general.per_attribute(scores.stats_of(chosen))
         return LatticeRecoding(
@@ -198,8 +199,8 @@ class LatticeAnonymizer:
     def _point(self, scores: Scores, k: int) -> tuple[list[Point], float | None]:
         """The best point found for one k, as the whole front, and the loss that none is below; the top's if it lacks k."""
         found = least_loss(scores, k, self.max_nodes, self.max_seconds)
-        if found is None:
-            return [scores.points[scores.lattice.top]], None
+        if found is None:  # the top may have k without the models
+            return [point for point in [scores.points[scores.lattice.top]] if point.k], None
         return [found.point], found.lower_bound / scores.loss.denominator
 
     @property

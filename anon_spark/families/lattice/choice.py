@@ -26,18 +26,20 @@ class Choice:
             raise ConfigurationError("choose takes exactly one of: k, max_loss, node, knee.")
 
 
-def choose(choice: Choice, front: Sequence[Point], scores: Scores, required_k: int) -> Point:
-    """The chosen point; if the table does not allow it, raises and names what is reachable."""
+def choose(
+    choice: Choice, front: Sequence[Point], scores: Scores, required_k: int, models: Sequence[str] = ()
+) -> Point:
+    """The chosen point; if the table does not allow it, raises and names what is reachable. models: what else was asked for."""
     allowed = [point for point in front if point.k >= required_k]
     if choice.node is not None:
-        return _node(choice.node, scores, required_k)
+        return _node(choice.node, scores, required_k, models)
     if choice.k is not None:
         wanted = [point for point in allowed if point.k >= choice.k]
         if not wanted:
-            raise _unreachable(max(choice.k, required_k), front)
+            raise _unreachable(max(choice.k, required_k), front, models)
         return wanted[-1]  # the front falls in k and in loss
     if not allowed:
-        raise _unreachable(required_k, front)
+        raise _unreachable(required_k, front, models)
     if choice.max_loss is not None:
         bound = Fraction(str(choice.max_loss)) * scores.loss.denominator
         within = [point for point in allowed if point.loss <= bound]
@@ -52,12 +54,18 @@ def choose(choice: Choice, front: Sequence[Point], scores: Scores, required_k: i
     return knee(allowed)
 
 
-def _node(node: Node, scores: Scores, required_k: int) -> Point:
+def _node(node: Node, scores: Scores, required_k: int, models: Sequence[str]) -> Point:
     if node not in scores.lattice:
         raise ConfigurationError(
             f"choose.node has a level outside the lattice, whose heights are {list(scores.lattice.heights)}."
         )
     (largest,) = scores.evaluate([node])
+    if largest.k == 0:
+        raise GuaranteeUnreachable(
+            f"choose.node: classes that fail {', '.join(models)} have more rows than may be suppressed. Choose another node, or "
+            "allow more suppression.",
+            k=0,
+        )
     if largest.k < required_k:
         raise GuaranteeUnreachable(
             f"choose.node reaches k = {largest.k}, privacy.k asks for {required_k}. Choose a more general node.",
@@ -66,8 +74,15 @@ def _node(node: Node, scores: Scores, required_k: int) -> Point:
     return next(point for point in scores.curve(node) if point.k >= required_k)
 
 
-def _unreachable(k: int, front: Sequence[Point]) -> GuaranteeUnreachable:
+def _unreachable(k: int, front: Sequence[Point], models: Sequence[str]) -> GuaranteeUnreachable:
     most = front[0].k if front else 1
+    if models:
+        reached = f"the most is k = {front[0].k}" if front else "no node keeps them with k of 2 or more"
+        return GuaranteeUnreachable(
+            f"k = {k} cannot be reached under {', '.join(models)} with the suppression that is allowed: {reached}. "
+            "Relax a model, allow more suppression, or lower k.",
+            most=front[0].k if front else 0,
+        )
     return GuaranteeUnreachable(
         f"k = {k} cannot be reached: even the most general node has k = {most}. Lower k, or give more rows.", most=most
     )

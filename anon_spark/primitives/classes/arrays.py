@@ -37,7 +37,7 @@ def travel_bytes(tuples: int, ladder: Ladder, base: Node, class_values: int, mem
     per_tuple = sum(
         np.min_scalar_type(ladder.cardinality(attribute, level)).itemsize for attribute, level in enumerate(base)
     )
-    return tuples * (per_tuple + 24 + 8 * class_values) + 4 * members + 12 * entries + ladder.nbytes
+    return tuples * (per_tuple + 16 + 8 * class_values) + 4 * members + 12 * entries + ladder.nbytes
 
 
 def load_table(files: Stored, ladder: Ladder, base: Node, class_values: int, columns: int) -> TupleTable:
