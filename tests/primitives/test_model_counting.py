@@ -1,4 +1,4 @@
-"""Sensitive values and a population by tuple: every way of counting gives the same nodes, and the classes that brute force keeps."""
+"""Sensitive values and a population by tuple: every way of counting gives the same, and keeps the classes of brute force."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_combination_that_the_population_lacks_is_refused(spark: SparkSession,
 
 def test_too_many_values_and_an_order_of_texts_are_refused(spark: SparkSession, workspace: Workspace) -> None:
     many = spark.range(1200).selectExpr("cast(20 + id % 20 as int) age", "'c0' city", "id code", "'x' word")
-    with pytest.raises(LimitExceeded, match="code.*1,200 distinct values.*Bin"):
+    with pytest.raises(LimitExceeded, match=r"code.*1,200 distinct values.*Bin"):
         count_tuples(many, TREES, workspace, models={"code": (DistinctL(2),)})
     with pytest.MonkeyPatch.context() as patch, pytest.raises(LimitExceeded, match="binned"):
         patch.setattr(held, "MOST_CELLS", 0)
