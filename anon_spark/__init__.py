@@ -41,6 +41,14 @@ if TYPE_CHECKING:
         NonreciprocalAnonymity,
         NonreciprocalDiversity,
     )
+    from anon_spark.model.guarantee.models import (
+        BetaLikeness,
+        DeltaDisclosure,
+        DistinctL,
+        EntropyL,
+        RecursiveCL,
+        TCloseness,
+    )
     from anon_spark.model.hierarchy import Hierarchy
     from anon_spark.model.progress import Progress
     from anon_spark.model.ranges import FreeRange
@@ -59,9 +67,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnonSparkError": "anon_spark.errors",
+    "BetaLikeness": "anon_spark.model.guarantee.models",
     "Comparison": "anon_spark.report",
     "ConfigurationError": "anon_spark.errors",
     "DataError": "anon_spark.errors",
+    "DeltaDisclosure": "anon_spark.model.guarantee.models",
+    "DistinctL": "anon_spark.model.guarantee.models",
+    "EntropyL": "anon_spark.model.guarantee.models",
     "FreeRange": "anon_spark.model.ranges",
     "GuaranteeViolated": "anon_spark.errors",
     "Hierarchy": "anon_spark.model.hierarchy",
@@ -82,12 +94,14 @@ _HOMES = {
     "Plan": "anon_spark.runs.plan",
     "Progress": "anon_spark.model.progress",
     "Recoding": "anon_spark.families.recoding",
+    "RecursiveCL": "anon_spark.model.guarantee.models",
     "RelationalTransactionAnonymizer": "anon_spark.families.relational_transaction.anonymizer",
     "RelationalTransactionRecoding": "anon_spark.families.relational_transaction.recoding",
     "RunReport": "anon_spark.report",
     "SetValuedAnonymizer": "anon_spark.families.set_valued.anonymizer",
     "SetValuedRecoding": "anon_spark.families.set_valued.recoding",
     "Stopped": "anon_spark.errors",
+    "TCloseness": "anon_spark.model.guarantee.models",
     "TreeAnonymizer": "anon_spark.families.tree.anonymizer",
     "TreeClass": "anon_spark.model.tree",
     "TreeRecoding": "anon_spark.families.tree.recoding",
@@ -112,9 +126,13 @@ _HOMES = {
 
 __all__ = [
     "AnonSparkError",
+    "BetaLikeness",
     "Comparison",
     "ConfigurationError",
     "DataError",
+    "DeltaDisclosure",
+    "DistinctL",
+    "EntropyL",
     "FreeRange",
     "GuaranteeViolated",
     "Hierarchy",
@@ -135,12 +153,14 @@ __all__ = [
     "Plan",
     "Progress",
     "Recoding",
+    "RecursiveCL",
     "RelationalTransactionAnonymizer",
     "RelationalTransactionRecoding",
     "RunReport",
     "SetValuedAnonymizer",
     "SetValuedRecoding",
     "Stopped",
+    "TCloseness",
     "TreeAnonymizer",
     "TreeClass",
     "TreeRecoding",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from anon_spark.errors import ConfigurationError
+from anon_spark.families.lattice.anonymizer import GUIDED_TUPLES
 from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.scores import Scores
 from anon_spark.kernels.models import Conditions
@@ -89,7 +91,7 @@ def fronts(spark: SparkSession, data: Path, suppression: Fraction) -> str:
             seconds = []
             for _ in range(TIMES + 1):  # the first compiles
                 scores = Scores(lattice, way, loss)
-                took, front = timed(lambda: exact_front(scores, guided=counted.tuples >= 10_000))
+                took, front = timed(partial(exact_front, scores, guided=counted.tuples >= GUIDED_TUPLES))
                 seconds.append(took)
             least = [point.loss / loss.denominator for point in front if point.k >= K]
             found[name] = median(seconds[1:]), scores.evaluated, len(front), min(least, default=None)
