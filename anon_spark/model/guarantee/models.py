@@ -114,9 +114,9 @@ class RecursiveCL:
 class TCloseness:
     """The values of every class are spread like those of the whole table, up to an earth mover's distance of `most`.
 
-    distance: equal: ½ Σ |p_s − q_s|; ordered (numbers, dates; null is greater than every value): the mean of |Σ_{j≤i} (p_j − q_j)|
-    over all but the last of the table's m values, 0 for one value; hierarchical: two values are as far as their lowest common
-    ancestor is high, over the height of `hierarchy`.
+    distance: equal: ½ Σ |p_s − q_s|; ordered (numbers, dates; null is greater than every value): the mean of
+    |Σ_{j≤i} (p_j − q_j)| over all but the last of the table's m values, 0 for one value; hierarchical: two values are as far as
+    their lowest common ancestor is high, over the height of `hierarchy`.
     """
 
     most: Fraction
