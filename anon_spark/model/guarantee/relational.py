@@ -16,6 +16,7 @@ class KAnonymity:
 
     k: at least 2; columns: the quasi-identifiers of the release; person: the column that says whose row it is, when
     one person may have several rows (then a class counts distinct persons, and a row without a person counts for none).
+    least: the least k; 1 only where a population protects, see `AttributeProtection`.
     """
 
     k: int
@@ -36,8 +37,8 @@ class KAnonymity:
         "attacker knows, or that determines a quasi-identifier, undoes the protection.",
     )
 
-    def __init__(self, k: int, columns: Sequence[str], person: str | None = None) -> None:
-        check_number("k", k, "a class of one row protects nobody")
+    def __init__(self, k: int, columns: Sequence[str], person: str | None = None, least: int = 2) -> None:
+        check_number("k", k, "a class of one row protects nobody", least)
         names = checked_names("columns", columns, "k-anonymity needs at least one quasi-identifier column, none was given.")
         if person is not None and person in names:
             raise ConfigurationError(f"Column {person} cannot be both the person and a quasi-identifier.")
