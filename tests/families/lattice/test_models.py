@@ -15,7 +15,7 @@ from anon_spark.families.lattice.exact import exact_front
 from anon_spark.families.lattice.exhaustive import exhaustive_front
 from anon_spark.families.lattice.poka import Poka
 from anon_spark.families.lattice.scores import Scores
-from anon_spark.kernels.exact_models import holds
+from anon_spark.kernels import exact_models
 from anon_spark.kernels.histograms import histograms_of
 from anon_spark.kernels.models import SensitiveColumn
 from anon_spark.model.front import nondominated
@@ -29,7 +29,10 @@ from anon_spark.model.guarantee.models import (
     TCloseness,
 )
 from anon_spark.model.hierarchy import Hierarchy
-from tests.families.lattice.tables import Case, cases, scores_of
+from tests.families.lattice.tables import Case, cases, loss_value, scores_of
+from tests.oracle import models_oracle as oracle
+from tests.oracle.lattice_oracle import Point, level_table
+from tests.oracle.models_oracle import front_with_models
 
 pytestmark = pytest.mark.compiles
 
@@ -94,18 +97,37 @@ def test_compiled_answers_are_the_exact_ones(data: st.DataObject) -> None:
     places, values = np.nonzero(table)
     histograms = histograms_of(places, values, table[places, values], len(table))
     totals = table.sum(axis=0)
-    kept = SensitiveColumn((model,), totals, levels).kept(histograms)
-    assert kept.tolist() == [holds(model, counts, totals.tolist(), levels) for counts in table.tolist()]
+    column = SensitiveColumn((model,), totals, levels)
+    labels, whole = labels_of(column), dict(enumerate(totals.tolist()))
+    truth = [oracle.holds(dict(enumerate(counts)), whole, model, labels) for counts in table.tolist()]
+    assert column.kept(histograms).tolist() == truth
+    assert [exact_models.holds(model, counts, totals.tolist(), levels) for counts in table.tolist()] == truth
 
 
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(st.data(), cases(), st.sampled_from(["glm", "dm", "cm"]), st.sampled_from([1, 64]), st.booleans())
-def test_the_exact_front_is_the_exhaustive_front(
+def test_the_exact_front_is_the_exhaustive_front_is_the_true_front(
     data: st.DataObject, case: Case, loss: str, batch: int, guided: bool
 ) -> None:
     sensitive = data.draw(sensitive_columns(len(case.rows)))
-    every = exhaustive_front(scores(case, sensitive, loss))
-    assert exact_front(scores(case, sensitive, loss), batch, guided) == every
+    every = scores(case, sensitive, loss)
+    found = exhaustive_front(every)
+    assert exact_front(scores(case, sensitive, loss), batch, guided) == found
+    tables = [level_table(hierarchy) for hierarchy in case.hierarchies]
+    names = [str(at) for at in range(len(sensitive))]
+    values = {name: codes for name, (codes, _) in zip(names, sensitive, strict=True)}
+    models_of = {name: column.models for name, (_, column) in zip(names, sensitive, strict=True)}
+    levels = {name: labels_of(column) for name, (_, column) in zip(names, sensitive, strict=True)}
+    others = {"levels": levels, "loss": loss, "class_column": case.classes, "person": case.persons}
+    truth = front_with_models(case.rows, tables, case.eta, values, models_of, **others)
+    assert [Point(point.node, point.k, loss_value(every, point.loss)) for point in found] == truth
+
+
+def labels_of(column: SensitiveColumn) -> dict[int, tuple[str, ...]]:
+    """The levels of the hierarchical distance by code of the value, as the oracle takes them."""
+    assert column.levels is not None
+    paths = enumerate(column.levels.T.tolist())
+    return {code: (*(f"{level}-{label}" for level, label in enumerate(path)), "*") for code, path in paths}
 
 
 @settings(max_examples=100)
