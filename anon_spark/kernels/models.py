@@ -85,7 +85,7 @@ class SensitiveColumn:
                 return judge_ordered(starts, values, counts, shares, float(model.most))
             case TCloseness():
                 levels = self._levels(model)
-                by_level = np.array([np.bincount(codes, shares, self.width) for codes in levels])
+                by_level = np.array([np.bincount(codes, shares, int(levels.max()) + 1) for codes in levels])
                 return judge_levels(starts, values, counts, by_level, levels, float(model.most))
             case BetaLikeness():
                 limits = np.full(self.width, float(model.most))

@@ -342,7 +342,8 @@ def _dictionary(
         rule, hierarchy = hierarchy, hierarchy.build(in_scope)
         beyond = [text for text, rows, scope in known if scope and not rows]  # of a population alone: they fix no level
         if beyond:
-            hierarchy = portable({name: rule}, [hierarchy])[name].build([*in_scope, *beyond])
+            fixed = portable({name: rule}, [hierarchy])[name]
+            hierarchy = fixed if isinstance(fixed, Hierarchy) else fixed.build([*in_scope, *beyond])
     values = [parse(text) for text, _, _ in known]
     if hierarchy.bins is not None:
         leaves = [UNSEEN if index == OUTSIDE else index for index in values]

@@ -162,7 +162,7 @@ def test_a_batch_with_roll_ups_counts_as_node_by_node(persons: bool, classes: bo
     batch = evaluate_nodes(table, steps, nodes, eta)
     alone = [[at, *row] for at, node in enumerate(nodes) for row in evaluate_node(table, steps, node, eta).tolist()]
     assert batch.tolist() == alone
-    assert batch.shape[1] == 1 + len(STATS) + 3
+    assert batch.shape[1] == 2 + len(STATS) + 3
 
 
 def test_a_batch_may_repeat_a_node_and_may_be_empty() -> None:
@@ -172,7 +172,7 @@ def test_a_batch_may_repeat_a_node_and_may_be_empty() -> None:
     assert len(one) > 1
     nine = evaluate_nodes(table, steps, [(1, 1, 0)] * 9, 99).tolist()
     assert nine == [[at, *row] for at in range(9) for row in one]
-    assert evaluate_nodes(table, steps, [], 9).shape == (0, 1 + len(STATS) + 3)
+    assert evaluate_nodes(table, steps, [], 9).shape == (0, 2 + len(STATS) + 3)
 
 
 @pytest.mark.parametrize("nodes", [[(0, 0, 0), (1, 1, 1), (3, 2, 1)], [(0, 0, 0), (2, 1, 0), (4, 3, 1)]])
@@ -224,10 +224,10 @@ def test_the_totals_of_a_node_by_hand() -> None:
     table = tuple_table(rows, flat, list("xxxyyxyyyy"))
     found = evaluate_node(table, ladder(flat), (0, 2), 3)
     assert STATS == ("k", "suppressed", "classes", "squares", "all_squares", "majority", "all_majority")
-    assert found[:, : len(STATS)].tolist() == [
+    assert found[:, 1 : 1 + len(STATS)].tolist() == [
         [1, 0, 4, 30, 30, 9, 9],
         [2, 1, 3, 29, 30, 8, 9],
         [3, 3, 2, 25, 30, 6, 9],
     ]
-    assert found[:, len(STATS) :].tolist() == [[0, 0], [0, 9], [0, 27]]  # a leaf loses 0 of 3, the root 9 of 9
+    assert found[:, 1 + len(STATS) :].tolist() == [[0, 0], [0, 9], [0, 27]]  # a leaf loses 0 of 3, the root 9 of 9
     assert evaluate_node(table, ladder(flat), (0, 2), 2).tolist() == found[:2].tolist()

@@ -113,7 +113,7 @@ def kept_classes(node: Node, with_population: bool) -> dict[tuple[str, ...], int
 @pytest.fixture(scope="module", params=[False, True], ids=["models", "with population"])
 def ways(request: pytest.FixtureRequest, spark: SparkSession, workspace: Workspace) -> tuple[bool, dict[str, Any]]:
     """The same table held by the driver, in files and sent with tasks, and counted by shuffles."""
-    more = {"population": population(spark)} if request.param else {}
+    more: dict[str, Any] = {"population": population(spark)} if request.param else {}
     here = count_tuples(frame(spark, 2), TREES, workspace, models=MODELS, **more)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held, "MOST_CELLS", 0)

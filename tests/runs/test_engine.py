@@ -18,7 +18,7 @@ from anon_spark.engine import runs_here, setting, small_frame
 from anon_spark.errors import ConfigurationError, LimitExceeded
 from anon_spark.primitives import ranking
 from anon_spark.primitives.classes import arrays
-from anon_spark.primitives.classes.frequencies import code_columns
+from anon_spark.primitives.classes.frequencies import Stored, code_columns
 from anon_spark.primitives.rounds import Workspace, usable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +72,7 @@ def test_what_reaches_the_driver_has_a_bound(spark: SparkSession, workdir: Path,
     frame = small_frame(spark, pa.table({name: [1, 2, 3] for name in (*code_columns(1), ROWS)}))
     ladder: Any = SimpleNamespace(cardinality=lambda attribute, level: 9)
     with pytest.raises(LimitExceeded, match="Distinct tuples that are counted at once: more than 2,"):
-        arrays.load_table(frame, None, ladder, (0,), 0)
+        arrays.load_table(Stored(frame), ladder, (0,), 0, 0)
 
 
 def test_package_works_where_spark_and_delta_are_the_platforms_own() -> None:

@@ -21,9 +21,8 @@ def model_costs(models: Models, scores: Scores, counting: Counting, chosen: Poin
     without = _least(scores, counting, NOTHING, chosen.k)
     names = [(name, str(model)) for name, of_column in models.items() for model in of_column]
     names += [("population", text) for text in counting.conditions.of_population()]
-    if len(names) == 1:
-        losses = [_least_of(scores, chosen)]
-    else:
+    losses: list[float | None] = [_least_of(scores, chosen)]
+    if len(names) > 1:
         losses = [_least(scores, counting, alone, chosen.k) for alone in _alone(counting.conditions)]
     return [ModelCost(*name, loss, without) for name, loss in zip(names, losses, strict=True)]
 

@@ -91,7 +91,7 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         if self.people is None or self.job.population is None:
             return None
         names = {name: self.job.population.columns.get(name, name) for name in self.hierarchies}
-        require_columns(self.people.frame, list(names.values()), "population")
+        require_columns(self.people.frame, list(names.values()))
         return self.people.frame.select(*(F.col(quoted(there)).alias(name) for name, there in names.items()))
 
     def fingerprint(self) -> str:

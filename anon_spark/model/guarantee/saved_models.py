@@ -24,8 +24,8 @@ _KINDS = {kind.key: kind for kind in (DistinctL, EntropyL, RecursiveCL, TClosene
 def model_content(model: Model) -> dict[str, Any]:
     """The model as JSON values; numbers as texts of fractions, so that none is rounded."""
     content = {field.name: getattr(model, field.name) for field in fields(model)}
-    plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in content.items()}
-    hierarchy = plain.pop("hierarchy", None)
+    hierarchy = content.pop("hierarchy", None)
+    plain: dict[str, Any] = {name: str(value) if isinstance(value, Fraction) else value for name, value in content.items()}
     if hierarchy is not None:
         plain["hierarchy"] = {"rule": isinstance(hierarchy, Rule), "content": hierarchy.to_dict()}
     return {"model": model.key, **plain}

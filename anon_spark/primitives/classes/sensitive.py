@@ -82,7 +82,7 @@ def stored_values(
     columns, look_ups, known = [], [], []
     for at, (name, of_column) in enumerate(models.items()):
         mine = np.flatnonzero(position == at)
-        values = table.column(VALUE).take(pa.array(mine)).to_pylist()
+        values = table.column(VALUE).take(mine).to_pylist()
         column, codes = sensitive_column(name, of_column, df, values, rows[mine])
         text, code = F.col(f"{TEXT}{at}"), f"{VALUE}_{at}"
         pairs = [(value, int(number)) for value, number in zip(values, codes, strict=True) if value is not None]
@@ -111,7 +111,7 @@ def failing_classes(values: DataFrame, keys: Sequence[str], columns: Sequence[Se
             for at, sensitive in enumerate(kept):
                 mine = np.flatnonzero(column == at)
                 if mine.size:
-                    fails[mine] = ~sensitive.kept(_histograms(lists.take(pa.array(mine))))
+                    fails[mine] = ~sensitive.kept(_histograms(lists.take(mine)))
             yield batch.select(list(keys)).filter(pa.array(fails))
 
     return by_class.mapInArrow(judge, by_value.select(*keys).schema).distinct()

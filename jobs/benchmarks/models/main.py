@@ -97,7 +97,7 @@ def fronts(spark: SparkSession, data: Path, suppression: Fraction) -> str:
             found[name] = median(seconds[1:]), scores.evaluated, len(front), min(least, default=None)
     without = found[NO_MODEL][0]
     rows = [
-        [name, points, evaluated, f"{took:.2f}", _times(name, took / without), "–" if least is None else f"{least:.4f}"]
+        [name, str(points), str(evaluated), f"{took:.2f}", _times(name, took / without), "–" if least is None else f"{least:.4f}"]
         for name, (took, evaluated, points, least) in found.items()
     ]
     return table(["model", "points", "nodes evaluated", "seconds", "of none", "loss"], rows)

@@ -102,8 +102,8 @@ def collected(name: str, df: DataFrame, hierarchies: Mapping[str, Hierarchy]) ->
     """The distinct tuples on the driver."""
     with Workspace(df.sparkSession) as workspace:
         counted = count_tuples(df, hierarchies, workspace)
-        stored = in_files(counted, workspace).files.frame
-        found = load_table(stored, None, ladder_of(counted.hierarchies), (0,) * len(hierarchies), 0)
+        stored = in_files(counted, workspace).files
+        found = load_table(stored, ladder_of(counted.hierarchies), (0,) * len(hierarchies), 0, 0)
     order = lexicographic(found.codes, counted.hierarchies)
     codes = np.ascontiguousarray(found.codes[:, order])
     return Tuples(name, codes, found.rows[order], counted.hierarchies)

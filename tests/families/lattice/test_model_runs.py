@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from anon_spark.config.problems import ConfigurationError
-from anon_spark.errors import DataError, GuaranteeUnreachable
+from anon_spark.errors import ConfigurationError, DataError, GuaranteeUnreachable
 from anon_spark.families.lattice.recoding import LatticeRecoding
 from anon_spark.families.registry import pipeline_of
 from tests.families.gate import Attempt, Gate
@@ -40,15 +39,16 @@ def test_a_run_publishes_classes_that_keep_every_model(spark: SparkSession, work
     assert report.status == "published"
     rows = town.release.collect()
     assert min(Counter(keys(rows)).values()) >= 4
-    told = {verdict.name for verdict in report.verdicts}
+    told = {check.name for check in report.checks}
     assert {"distinct 2-diversity of disease", "entropy 1.5-diversity of disease"} <= told
-    assert {cost.model for cost in report.facts.model_costs} == {
+    facts: Any = report.facts
+    assert {cost.model for cost in facts.model_costs} == {
         "distinct 2-diversity", "entropy 1.5-diversity", "0.35-closeness (equal distance)",
     }  # fmt: skip
-    assert all(cost.loss is None or cost.loss >= (cost.without or 0) for cost in report.facts.model_costs)
+    assert all(cost.loss is None or cost.loss >= (cost.without or 0) for cost in facts.model_costs)
     page = (workdir / "report" / "town.html").read_text(encoding="utf-8")
     assert "What protects the sensitive values" in page and "0.35-closeness" in page
-    guarantee = pipeline_of(town.job(**ASKED), spark).guarantee
+    guarantee: Any = pipeline_of(town.job(**ASKED), spark).guarantee
     inside = {name: tuple(row[name] for row in rows) for name in ("disease",)}
     assert failing_classes(keys(rows), inside, {"disease": [guarantee.models["disease"][0]]}) == set()
 
@@ -115,7 +115,7 @@ def test_a_population_is_kept_audited_and_refused_where_it_lacks_people(spark: S
     }
     report = town.run(**asked)
     assert report.status == "published"
-    assert any("9-map" in verdict.name for verdict in report.verdicts)
+    assert any("9-map" in check.name for check in report.checks)
     assert town.run(**asked).status == "already_published"
     spark.createDataFrame(everybody.slice(0, 300)).write.format("delta").mode("append").save(str(workdir / "all"))
     assert town.run(**asked).status == "published"  # another population, another release
@@ -130,7 +130,7 @@ def test_a_population_is_kept_audited_and_refused_where_it_lacks_people(spark: S
 
 def test_a_saved_recoding_keeps_its_models(gate: Gate, tmp_path: Path) -> None:
     gate.recoding.save(str(tmp_path / "recoding.json"))
-    again = LatticeRecoding.load(str(tmp_path / "recoding.json"))
+    again: Any = LatticeRecoding.load(str(tmp_path / "recoding.json"))
     assert again.models == gate.recoding.models
     assert again.model_costs == gate.recoding.model_costs
     rows = again.transform(gate.source).collect()
