@@ -128,8 +128,8 @@ def _shares(value: object) -> object:
 Share = Annotated[Number, Field(ge=0, le=1)]
 
 
-class PopulationPrivacySpec(SensitivePrivacySpec):
-    """k-anonymity, models of the sensitive columns, and what a class must keep in a population."""
+class InPopulationSpec(PrivacySpec):
+    """k-anonymity with a budget of suppressed rows, and what a class must keep in a population."""
 
     k: int = Field(
         ge=1, description="Least number of records (persons, if columns.person is named) in a class; 1 with map_k only.")
@@ -141,6 +141,10 @@ class PopulationPrivacySpec(SensitivePrivacySpec):
     def presence_ends(self) -> tuple[Fraction, Fraction] | None:
         """Both shares, exactly."""
         return None if self.presence is None else (Fraction(str(self.presence[0])), Fraction(str(self.presence[1])))
+
+
+class PopulationPrivacySpec(InPopulationSpec, SensitivePrivacySpec):
+    """k-anonymity, models of the sensitive columns, and what a class must keep in a population."""
 
 
 def population_conflicts(raw: Mapping[str, Any]) -> Iterator[Problem]:

@@ -165,7 +165,7 @@ def test_a_combination_that_the_population_lacks_is_refused(spark: SparkSession,
         patch.setattr(held, "MOST_CELLS", 0)
         count_tuples(frame(spark, 1), TREES, workspace, population=few)
     with pytest.raises(ConfigurationError, match="age of the population"):
-        count_tuples(frame(spark, 1), TREES, workspace, population=population(spark).withColumn("age", population(spark).city))
+        count_tuples(frame(spark, 1), TREES, workspace, population=population(spark).selectExpr("city age", "city"))
 
 
 def test_too_many_values_and_an_order_of_texts_are_refused(spark: SparkSession, workspace: Workspace) -> None:

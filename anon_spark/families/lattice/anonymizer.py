@@ -11,7 +11,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from anon_spark.config.job import PrivacySpec
-from anon_spark.config.models import PopulationPrivacySpec
+from anon_spark.config.models import InPopulationSpec
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
 from anon_spark.families.lattice.bounded import least_loss, searches_one_k
@@ -81,7 +81,7 @@ class LatticeAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require_options(self, LatticeJob, PopulationPrivacySpec if self.map_k is not None else PrivacySpec, LatticeSpec)
+        require_options(self, LatticeJob, InPopulationSpec if self.map_k is not None else PrivacySpec, LatticeSpec)
         KAnonymity(max(self.k, 2), tuple(self.quasi_identifiers), self.person)  # refuses columns that cannot be
         if (self.loss == "cm") != (self.class_column is not None):
             raise ConfigurationError("loss cm goes with class_column, and only with it.")

@@ -24,7 +24,7 @@ CHOICES = ("k", "max_loss", "node", "knee")
 class ChooseSpec(Spec):
     """Which point of the front becomes the release: exactly one of the four."""
 
-    k: int | None = Field(default=None, ge=2, description="The point of least loss with at least this k.")
+    k: int | None = Field(default=None, ge=1, description="The point of least loss with at least this k.")
     max_loss: float | None = Field(
         default=None, ge=0, le=1, allow_inf_nan=False,
         description="The point of greatest k with at most this loss, from 0 to 1.")

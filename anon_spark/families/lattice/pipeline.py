@@ -126,7 +126,7 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
             sensitive=job.columns.sensitive,
             models=self.models,
             map_k=job.privacy.map_k,
-            presence=job.privacy.presence_ends,
+            presence=job.privacy.presence,
             keep=job.columns.keep,
             person=job.columns.person,
             suppression=job.privacy.suppression,

@@ -204,7 +204,8 @@ def _stored(
     if POPULATION in raw.columns:
         refuse_missing_in(frame, codes)
     tuples = frame.select(*codes).distinct().count() if class_column is not None else frame.count()
-    values, sensitive = None, []
+    values: DataFrame | None = None
+    sensitive: list[SensitiveColumn] = []
     if models:
         values, sensitive = stored_values(kept.where(F.col(ROWS) > 0), codes, models, keyed)
         values = workspace.store(values, "values")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,8 @@ def models(draw: st.DrawFn) -> Model:
         case "entropy":
             return EntropyL(draw(st.sampled_from([Fraction(6, 5), Fraction(3, 2), Fraction(2), Fraction(3)])))
         case "recursive":
-            return RecursiveCL(draw(st.sampled_from([Fraction(1, 2), 1, 2, 3])), draw(st.integers(2, 3)))
+            c = draw(st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3)]))
+            return RecursiveCL(c, draw(st.integers(2, 3)))
         case "equal":
             return TCloseness(limit)
         case "ordered":
@@ -60,8 +62,8 @@ def models(draw: st.DrawFn) -> Model:
         case "tree":
             return TCloseness(limit, "hierarchical", TREE)
         case "beta":
-            return BetaLikeness(draw(st.sampled_from([Fraction(1, 2), 1, 2])), draw(st.booleans()))
-    return DeltaDisclosure(draw(st.sampled_from([Fraction(1, 2), 1, 2])))
+            return BetaLikeness(draw(st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2)])), draw(st.booleans()))
+    return DeltaDisclosure(draw(st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(2)])))
 
 
 def column(values: Sequence[int], asked: Sequence[Model]) -> tuple[list[int], SensitiveColumn]:
@@ -118,7 +120,7 @@ def test_the_exact_front_is_the_exhaustive_front_is_the_true_front(
     values = {name: codes for name, (codes, _) in zip(names, sensitive, strict=True)}
     models_of = {name: column.models for name, (_, column) in zip(names, sensitive, strict=True)}
     levels = {name: labels_of(column) for name, (_, column) in zip(names, sensitive, strict=True)}
-    others = {"levels": levels, "loss": loss, "class_column": case.classes, "person": case.persons}
+    others: dict[str, Any] = {"levels": levels, "loss": loss, "class_column": case.classes, "person": case.persons}
     truth = front_with_models(case.rows, tables, case.eta, values, models_of, **others)
     assert [Point(point.node, point.k, loss_value(every, point.loss)) for point in found] == truth
 
