@@ -14,11 +14,14 @@ from anon_spark.auditing.guarantees.draw import verify_draw
 from anon_spark.auditing.guarantees.itemset_support import verify_kkm, verify_klm
 from anon_spark.auditing.guarantees.k_anonymity import verify_k_anonymity
 from anon_spark.auditing.guarantees.l_diversity import verify_l_diversity
+from anon_spark.auditing.guarantees.models import verify_models
 from anon_spark.auditing.guarantees.nonreciprocal import verify_graph, verify_labels
+from anon_spark.auditing.guarantees.population import completed_with_population, verify_population
 from anon_spark.auditing.guarantees.tree_signatures import published_labels
 from anon_spark.auditing.guarantees.tree_support import verify_kmn
 from anon_spark.auditing.reading.classes import published_classes
 from anon_spark.auditing.reading.completion import completed, completed_of_trees
+from anon_spark.auditing.reading.scope import rows_in_scope
 from anon_spark.auditing.release.bound import verify_bound
 from anon_spark.auditing.release.dependencies import Dependency, find_dependencies
 from anon_spark.auditing.release.hygiene import verify_columns, verify_metadata, verify_order
@@ -37,6 +40,7 @@ from anon_spark.auditing.truth.trees import verify_trees
 from anon_spark.auditing.verdict import Kind, Verdict, combined
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.guarantee import (
+    AttributeProtection,
     KAnonymity,
     KKmAnonymity,
     KLmDiversity,
@@ -47,7 +51,14 @@ from anon_spark.model.guarantee import (
 )
 
 Verifiable = (
-    KAnonymity | LDiversity | KKmAnonymity | KLmDiversity | KmnAnonymity | NonreciprocalAnonymity | NonreciprocalDiversity
+    KAnonymity
+    | LDiversity
+    | AttributeProtection
+    | KKmAnonymity
+    | KLmDiversity
+    | KmnAnonymity
+    | NonreciprocalAnonymity
+    | NonreciprocalDiversity
 )
 
 
@@ -55,7 +66,8 @@ def verify(release: DataFrame, *guarantees: Verifiable, source: DataFrame | None
     """Whether a release keeps all the guarantees; `verify(...).require()` raises when it does not.
 
     source: the table that was released. Nonreciprocal guarantees need it: the rows alone do not show whether each record fits
-    k rows and each row k records. Only the run can see that sensitive values moved by a secret draw.
+    k rows and each row k records. Only the run can see that sensitive values moved by a secret draw. Models of attribute
+    disclosure compare classes with its rows in scope (`rows_in_scope`), and without it with the release.
     Guarantee: decided from the published values alone, and the source where it is needed. Cost: that of each verifier.
     """
     if not guarantees:
@@ -68,6 +80,12 @@ def _verdict(release: DataFrame, guarantee: Verifiable, source: DataFrame | None
         return verify_k_anonymity(release, guarantee.columns, guarantee.k, guarantee.person)
     if isinstance(guarantee, LDiversity):
         return verify_l_diversity(release, guarantee.columns, guarantee.sensitive, guarantee.l)
+    if isinstance(guarantee, AttributeProtection):
+        if guarantee.map_k is not None or guarantee.presence is not None:
+            raise ConfigurationError("map_k and presence need the population table: call verify_population, which takes it.")
+        anonymity = guarantee.anonymity
+        classes = verify_k_anonymity(release, anonymity.columns, anonymity.k, anonymity.person)
+        return combined(classes, *verify_models(release, source, anonymity.columns, guarantee.models))
     if isinstance(guarantee, KKmAnonymity):
         return verify_kkm(release, guarantee.columns, guarantee.items, guarantee.k, guarantee.m)
     if isinstance(guarantee, KLmDiversity):
@@ -98,9 +116,11 @@ __all__ = [
     "assignment_columns",
     "completed",
     "completed_of_trees",
+    "completed_with_population",
     "find_dependencies",
     "published_classes",
     "published_labels",
+    "rows_in_scope",
     "verify",
     "verify_bound",
     "verify_columns",
@@ -118,9 +138,11 @@ __all__ = [
     "verify_linked",
     "verify_local_recoding",
     "verify_metadata",
+    "verify_models",
     "verify_nr_compat",
     "verify_one_row_each",
     "verify_order",
+    "verify_population",
     "verify_recoding",
     "verify_rows",
     "verify_transactions",

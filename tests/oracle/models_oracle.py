@@ -42,11 +42,11 @@ def holds(counts: Counts, whole: Counts, model: Any, levels: Levels | None = Non
     counts = {value: number for value, number in counts.items() if number}
     match model.key:
         case "l":
-            return len(counts) >= model.l
+            return bool(len(counts) >= model.l)
         case "entropy_l":
             rows = sum(counts.values())
             left = Fraction(rows) ** rows
-            return left >= Fraction(model.l) ** rows * prod(number**number for number in counts.values())
+            return bool(left >= Fraction(model.l) ** rows * prod(number**number for number in counts.values()))
         case "recursive":
             least = least_c(counts, model.l)
             return least is not None and least < model.c
@@ -179,11 +179,11 @@ def earth_moved(p: Sequence[Fraction], q: Sequence[Fraction], ground: Sequence[S
         amount = min(
             [supply[path[0]], demand[end], *(flow[there][here - size] for here, there in _steps(path) if here >= size)]
         )
-        for here, there in _steps(path):
-            if here < size:
-                flow[here][there - size] += amount
+        for sender, taker in _steps(path):
+            if sender < size:
+                flow[sender][taker - size] += amount
             else:
-                flow[there][here - size] -= amount
+                flow[taker][sender - size] -= amount
         supply[path[0]] -= amount
         demand[end] -= amount
     return sum((flow[i][j] * ground[i][j] for i in range(size) for j in range(size)), Fraction(0))

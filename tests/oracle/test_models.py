@@ -67,7 +67,7 @@ def tree() -> Hierarchy:
 
 
 def test_the_golden_table() -> None:
-    expected: dict[str, tuple[Any, ...]] = {  # distinct, entropy l, least c of l = 2 and 3, t equal, t ordered, β, δ
+    expected: dict[Any, tuple[Any, ...]] = {  # distinct, entropy l, least c of l = 2 and 3, t equal, t ordered, β, δ
         "A": (3, 2.828427, 1, 2, Fraction(1, 12), Fraction(11, 32), Fraction(1, 2), 0.405465),
         "B": (2, 1.960132, Fraction(3, 2), None, Fraction(4, 15), Fraction(23, 160), Fraction(4, 5), 0.587787),
         "C": (2, 1.889882, 2, None, Fraction(1, 3), Fraction(25, 96), 1, 0.693147),

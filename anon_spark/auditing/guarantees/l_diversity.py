@@ -7,14 +7,13 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType, VariantType
 
-from anon_spark.auditing.reading.values import exact, private, quoted, require_columns
+from anon_spark.auditing.reading.sensitive import counted_value
+from anon_spark.auditing.reading.values import exact, private, require_columns
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import ROWS
-from anon_spark.errors import ConfigurationError
 from anon_spark.model.guarantee import LDiversity
 from anon_spark.pending import Pending
 
@@ -96,7 +95,7 @@ def _verdict(totals: Row, guarantee: LDiversity, poor_classes: DataFrame) -> Ver
 def _class_values(release: DataFrame, guarantee: LDiversity) -> DataFrame:
     """One row per equivalence class: its published values, ROWS, and per sensitive column how many values it has."""
     keys = [exact(release, name).alias(private(f"key_{at}")) for at, name in enumerate(guarantee.columns)]
-    values = [_value(release, name).alias(_values(at)) for at, name in enumerate(guarantee.sensitive)]
+    values = [counted_value(release, name).alias(_values(at)) for at, name in enumerate(guarantee.sensitive)]
     grouped = release.select(*keys, *values).groupBy(*(private(f"key_{at}") for at in range(len(keys))))
     counts = [
         (F.countDistinct(_values(at)) + F.max(F.isnull(_values(at)).cast("long"))).alias(_values(at))
@@ -105,22 +104,6 @@ def _class_values(release: DataFrame, guarantee: LDiversity) -> DataFrame:
     classes = grouped.agg(F.count(F.lit(1)).alias(ROWS), *counts)
     names = [F.col(private(f"key_{at}")).alias(name) for at, name in enumerate(guarantee.columns)]
     return classes.select(*names, ROWS, *(_values(at) for at in range(len(values))))
-
-
-def _value(release: DataFrame, name: str) -> Column:
-    """A sensitive value as it is counted: NaN as null."""
-    kind, value = release.schema[name].dataType, F.col(quoted(name))
-    if _not_comparable(kind):
-        raise ConfigurationError(f"Column {name}: a map or variant has no equality to count by. Turn it into an array or a text.")
-    return F.when(~F.isnan(value), value) if isinstance(kind, (DoubleType, FloatType)) else value
-
-
-def _not_comparable(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _not_comparable(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_not_comparable(part.dataType) for part in kind.fields)
-    return isinstance(kind, (MapType, VariantType))
 
 
 def _values(at: int) -> str:

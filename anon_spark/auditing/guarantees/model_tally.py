@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +23,7 @@ UNBOUNDED = -1  # in place of a bin: the class has no finite measure
 
 _DOUBLINGS = 20
 _FIELDS = (JUDGE, BIN, HOLDS, CLASSES, ROWS, LEAST, GREATEST)
-_KINDS = (pa.int32(), pa.int32(), pa.bool_(), pa.int64(), pa.int64(), pa.float64(), pa.float64())
+_KINDS: tuple[pa.DataType, ...] = (pa.int32(), pa.int32(), pa.bool_(), pa.int64(), pa.int64(), pa.float64(), pa.float64())
 _SCHEMA = pa.schema(list(zip(_FIELDS, _KINDS, strict=True)))
 
 
@@ -31,12 +33,13 @@ def borders(judge: Judge) -> Floats:
     A bin contains its lower border if the model asks for at least the limit, else its upper one. So no bin holds classes on
     both sides of the limit.
     """
-    limit = float(judge.limit)
+    limit = judge.limit
     if isinstance(judge.model, TCloseness):
         first = [0.0] if limit == 0 else []  # a bin for 0 alone
-        return np.array([*first, *sorted({limit, *(tenth / 10 for tenth in range(11)), np.inf})])
-    shares = (0.5,) if at_least(judge.model) else (0.25, 0.5, 0.75)
-    return np.array([0.0, *(limit * share for share in shares), *(limit * 2.0**at for at in range(_DOUBLINGS)), np.inf])
+        return np.array([*first, *sorted({float(limit), *(tenth / 10 for tenth in range(11)), np.inf})])
+    quarters = (2,) if at_least(judge.model) else (1, 2, 3)
+    finite = [Fraction(0), *(limit * quarter / 4 for quarter in quarters), *(limit * 2**at for at in range(_DOUBLINGS))]
+    return np.array([*map(float, finite), np.inf])
 
 
 def bins(judge: Judge, judged: Judged) -> Ints:
@@ -86,10 +89,9 @@ def histograms(batch: pa.RecordBatch) -> Iterator[tuple[int, Ints, Histograms]]:
 
     batch: the number of the column, then a list of (number of a value, rows).
     """
-    columns, lists = (batch.column(at) for at in (0, 1))
-    numbers = columns.to_numpy(zero_copy_only=False)
+    numbers, lists = batch.column(0).to_numpy(zero_copy_only=False), cast("pa.ListArray[Any]", batch.column(1))
     lengths = np.asarray(lists.value_lengths().to_numpy(zero_copy_only=False), dtype=np.int64)
-    entries = lists.flatten()
+    entries = cast("pa.StructArray", lists.flatten())
     values, counts = (entries.field(at).to_numpy(zero_copy_only=False).astype(np.int64) for at in (0, 1))
     owners = np.repeat(np.arange(lengths.size), lengths)
     for column in np.unique(numbers).tolist():

@@ -79,7 +79,7 @@ class Histograms:
     @cached_property
     def foreign(self) -> npt.NDArray[np.bool_]:
         """Whether a class has a value that no row of the whole table has."""
-        return np.minimum.reduceat(self.values, self.offsets[:-1]) == UNKNOWN
+        return np.asarray(np.minimum.reduceat(self.values, self.offsets[:-1]) == UNKNOWN)
 
     def sums(self, entries: Exact) -> Exact:
         """A sum over the entries of each class."""
@@ -128,8 +128,9 @@ def recursive(classes: Histograms, l: int) -> tuple[Ints, Ints]:  # noqa: E741 -
 def equal_distance(classes: Histograms, whole: Whole) -> tuple[Exact, Exact]:
     """½ Σ |p − q|, which is the sum of p − q over values with p > q."""
     kind = _wide_enough(classes, whole, 1)
-    rows = classes.rows.astype(kind)
-    gains = classes.counts.astype(kind) * whole.rows - whole.counts.astype(kind)[classes.values] * rows[classes.owners]
+    rows: Exact = classes.rows.astype(kind)
+    there: Exact = whole.counts.astype(kind)
+    gains = classes.counts.astype(kind) * whole.rows - there[classes.values] * rows[classes.owners]
     return classes.sums(np.maximum(gains, 0)), rows * whole.rows
 
 
@@ -137,7 +138,7 @@ def ordered_distance(classes: Histograms, whole: Whole) -> tuple[Exact, Exact]:
     """The mean of |Σ_{j≤i} (p_j − q_j)| over i < m; 0 if there is one value."""
     steps = whole.values - 1
     kind = _wide_enough(classes, whole, steps + 1)
-    rows = classes.rows.astype(kind)
+    rows: Exact = classes.rows.astype(kind)
     if not steps:
         return np.zeros(classes.size, dtype=kind), rows * whole.rows
     so_far = np.cumsum(classes.table(classes.values, whole.values, kind), axis=1)[:, :-1]
@@ -154,11 +155,11 @@ def level_distance(classes: Histograms, whole: Whole, levels: Ints) -> tuple[Exa
     """
     height = len(levels)
     kind = _wide_enough(classes, whole, height + 1)
-    rows = classes.rows.astype(kind)
+    rows: Exact = classes.rows.astype(kind)
     total: Exact = np.zeros(classes.size, dtype=kind)
     for labels in levels:
         width = int(labels.max(initial=0)) + 1
-        there = np.zeros(width, dtype=kind)
+        there: Exact = np.zeros(width, dtype=kind)
         np.add.at(there, labels, whole.counts.astype(kind))
         gains = classes.table(labels[classes.values], width, kind) * whole.rows - there * rows[:, None]
         total = total + np.maximum(gains, 0).sum(axis=1)

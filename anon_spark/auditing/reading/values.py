@@ -49,13 +49,14 @@ def require_columns(frame: DataFrame, names: Sequence[str], where: str) -> None:
         raise ConfigurationError(f"Columns not found in the {where}: {hints}", missing=len(missing))
 
 
-def _without_collation(kind: DataType) -> DataType:
+def plain_type(kind: DataType) -> DataType:
+    """A type without collations: texts are compared byte by byte."""
     if isinstance(kind, StringType):
         return StringType()
     if isinstance(kind, ArrayType):
-        return ArrayType(_without_collation(kind.elementType), kind.containsNull)
+        return ArrayType(plain_type(kind.elementType), kind.containsNull)
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, _without_collation(f.dataType), f.nullable) for f in kind.fields])
+        return StructType([StructField(f.name, plain_type(f.dataType), f.nullable) for f in kind.fields])
     return kind
 
 
@@ -79,7 +80,7 @@ def exact(frame: DataFrame, name: str) -> Column:
     if name not in frame.schema.names:
         raise ConfigurationError(f"Columns not found: {name}.{did_you_mean(name, frame.columns)}")
     kind = frame.schema[name].dataType
-    plain = _without_collation(kind)
+    plain = plain_type(kind)
     return F.col(quoted(name)) if plain == kind else F.col(quoted(name)).cast(plain)
 
 
