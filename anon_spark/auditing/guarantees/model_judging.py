@@ -154,7 +154,7 @@ def _of_ratios(classes: Histograms, whole: Whole, most: Fraction) -> Judged:
     close = near(ratios, float(most)) & np.isfinite(ratios)
     _settle(holds, close, lambda *numbers: ratio_holds(*numbers, most), classes, whole)
     judged = _of_entries(classes, ratios, holds)
-    lacking = spread.distinct(classes) - classes.foreign < whole.values
+    lacking = spread.distinct(classes) < whole.values  # a foreign value in place of another is infinite anyway
     return Judged(np.where(lacking, np.inf, judged.values), judged.holds & ~lacking)
 
 

@@ -142,6 +142,23 @@ def test_values_that_the_table_lacks_are_one_value() -> None:
     assert not nothing.holds.any()
 
 
+@pytest.mark.parametrize(
+    ("model", "class_bins"),
+    [
+        (DistinctL(2), [(1, 2), (2, 4), (2, 4), (4, 8)]),  # with the lower border: 4 values are in the last
+        (TCloseness(0.25), [(0.7, 0.8), (0.4, 0.5), (0.2, 0.25), (0, 0.1)]),  # with the upper one: 0.75, 0.5, 0.25 and 0
+        (TCloseness(0), [(0.7, 0.8), (0.4, 0.5), (0.2, 0.3), (0, 0)]),
+        (BetaLikeness(1), [(2, 4), (0.75, 1), (0.25, 0.5), (0, 0.25)]),
+    ],
+    ids=str,
+)
+def test_bins_have_one_border_and_do_not_mix_both_sides_of_the_limit(model: Model, class_bins: list[tuple[float, float]]) -> None:
+    counts = [dict.fromkeys(range(values), 1) for values in (1, 2, 3, 4)]
+    judge = judge_of(model, dict.fromkeys(range(4), 5))
+    edges, places = borders(judge), bins(judge, judge.judge(classes_of(counts)))
+    assert [(edges[place], edges[place + 1]) for place in places] == class_bins
+
+
 def test_a_tally_is_small_and_counts_every_class_once() -> None:
     random = Random(3)
     counts = [{value: random.randint(1, 9) for value in range(random.randint(1, 5))} for _ in range(500)]
