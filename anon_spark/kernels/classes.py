@@ -168,6 +168,50 @@ def curve(persons: Ints, rows: Ints, majority: Ints, budget: int) -> tuple[Ints,
 
 
 @compiled
+def bounding_curve(persons: Ints, rows: Ints, majority: Ints, removed: Ints, budget: int) -> tuple[Ints, Ints]:
+    """As `curve`, where `removed` rows of each class are suppressed at every k: what no node below can undercut.
+
+    Below, these rows are in classes that are no larger, so each costs at least what it would cost in this one. k is 0 where
+    they exceed the budget.
+    """
+    gone, left = removed.sum(), rows - removed
+    fewer = np.maximum(removed - (rows - majority), 0)  # of the most frequent class value
+    totals = np.zeros((1, 7), dtype=np.int64)
+    totals[0, 2], totals[0, 4], totals[0, 6] = rows.size, (rows * rows).sum(), majority.sum()
+    totals[0, 3], totals[0, 5] = totals[0, 4], totals[0, 6]
+    if gone > budget:
+        return totals, np.zeros(0, dtype=np.int64)
+    order = np.argsort(persons, kind="mergesort")
+    largest, covered = persons[order[-1]], gone
+    for one in order:  # what is left of a class may have fewer rows than it has persons, so `largest_k` does not know
+        covered += left[one]
+        if covered > budget:
+            largest = persons[one]
+            break
+    small = order[persons[order] < largest]
+    steps = 1
+    for at in range(small.size):
+        steps += at == 0 or persons[small[at]] != persons[small[at - 1]]
+    found = np.zeros((steps, 7), dtype=np.int64)
+    found[:, 4], found[:, 6] = totals[0, 4], totals[0, 6]
+    suppressed, classes, step = gone, rows.size, 0
+    squares, most = totals[0, 4] - (removed * rows).sum(), totals[0, 6] - fewer.sum()
+    for at in range(small.size + 1):
+        last = at == small.size
+        if last or at == 0 or persons[small[at]] != persons[small[at - 1]]:
+            found[step, 0] = largest if last else persons[small[at]]
+            found[step, 1], found[step, 2], found[step, 3], found[step, 5] = suppressed, classes, squares, most
+            step += 1
+        if not last:
+            one = small[at]
+            suppressed += left[one]
+            classes -= 1
+            squares -= left[one] * rows[one]
+            most -= majority[one] - fewer[one]
+    return found[1 if steps > 1 and found[0, 0] == 0 else 0 :], small
+
+
+@compiled
 def suppressed_weights(
     codes: Codes, representatives: Codes, rows: Ints, suppressed: Ints, counts: Ints, weights: Ints, starts: Ints
 ) -> Ints:

@@ -86,6 +86,16 @@ def _added(
 
 
 @compiled
+def sum_of_each(starts: Ints, counts: Ints) -> Ints:
+    """Rows of each class."""
+    sums = np.zeros(starts.size - 1, dtype=np.int64)
+    for index in range(sums.size):
+        for entry in range(starts[index], starts[index + 1]):
+            sums[index] += counts[entry]
+    return sums
+
+
+@compiled
 def judge_distinct(starts: Ints, least: int) -> Answers:
     """Whether classes have so many values."""
     answers = np.empty(starts.size - 1, dtype=np.int8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, log
+from math import ceil, exp, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from anon_spark.kernels.histograms import (
     HOLDS,
     UNSURE,
     Answers,
+    Floats,
     Histograms,
     judge_distinct,
     judge_entropy,
@@ -24,7 +25,9 @@ from anon_spark.kernels.histograms import (
     judge_ordered,
     judge_ratio,
     judge_recursive,
+    sum_of_each,
 )
+from anon_spark.kernels.least_removed import removed_evenly, removed_for_gain, removed_for_levels, removed_in_order
 from anon_spark.model.guarantee.models import (
     BetaLikeness,
     DeltaDisclosure,
@@ -55,13 +58,21 @@ class SensitiveColumn:
 
     def kept(self, classes: Histograms) -> NDArray[np.bool_]:
         """Whether each class keeps all models."""
-        kept = np.ones(classes.size, dtype=np.bool_)
+        return self.least_removed(classes, count=False) == 0
+
+    def least_removed(self, classes: Histograms, count: bool = True) -> Ints:
+        """How many rows of each class must go at least, whatever a node below does with it: 0 iff the class keeps all models.
+
+        count: else 1 for a class that fails.
+        """
+        removed = np.zeros(classes.size, dtype=np.int64)
         for number, model in enumerate(self.models):
             answers = self._judged(model, classes)
-            for index in np.flatnonzero((answers == UNSURE) & kept):
+            for index in np.flatnonzero(answers == UNSURE):
                 answers[index] = self._exactly(number, classes, int(index))
-            kept &= answers == HOLDS
-        return kept
+            fails = (answers != HOLDS).astype(np.int64)
+            removed = np.maximum(removed, np.maximum(self._removed(model, classes, answers), fails) if count else fails)
+        return removed
 
     def alone(self, number: int) -> SensitiveColumn:
         """The same column with one of its models."""
@@ -84,16 +95,43 @@ class SensitiveColumn:
             case TCloseness(distance="ordered"):
                 return judge_ordered(starts, values, counts, shares, float(model.most))
             case TCloseness():
-                levels = self._levels(model)
-                by_level = np.array([np.bincount(codes, shares, int(levels.max()) + 1) for codes in levels])
+                levels, by_level = self._levels(model), self._shares_by_level(model)
                 return judge_levels(starts, values, counts, by_level, levels, float(model.most))
             case BetaLikeness():
-                limits = np.full(self.width, float(model.most))
-                if model.enhanced:
-                    limits = np.minimum(limits, -np.log(shares))
-                return judge_gain(starts, values, counts, shares, limits)
+                return judge_gain(starts, values, counts, shares, self._gains(model))
             case DeltaDisclosure():
                 return judge_ratio(starts, values, counts, shares, float(model.most))
+
+    def _removed(self, model: Model, classes: Histograms, answers: Answers) -> Ints:
+        starts, values, counts = classes.starts, classes.values, classes.counts
+        shares = self.totals / self.totals.sum()
+        match model:
+            case DistinctL():
+                return np.where(answers == HOLDS, 0, sum_of_each(starts, counts))
+            case EntropyL():
+                return removed_evenly(starts, counts, answers, 0.0, 0, log(model.l))
+            case RecursiveCL():
+                return removed_evenly(starts, counts, answers, float(model.c), model.l, 0.0)
+            case TCloseness(distance="ordered"):
+                return removed_in_order(starts, values, counts, answers, shares, float(model.most))
+            case TCloseness():
+                levels, by_level = self._levels(model), self._shares_by_level(model)
+                return removed_for_levels(starts, values, counts, answers, by_level, levels, float(model.most))
+            case BetaLikeness():
+                greatest = (1 + self._gains(model)) * shares
+                return removed_for_gain(starts, values, counts, answers, greatest, np.zeros(self.width))
+            case DeltaDisclosure():
+                factor = exp(model.most)
+                return removed_for_gain(starts, values, counts, answers, shares * factor, shares / factor)
+
+    def _gains(self, model: BetaLikeness) -> Floats:
+        """The greatest gain of each value."""
+        limits = np.full(self.width, float(model.most))
+        return np.minimum(limits, -np.log(self.totals / self.totals.sum())) if model.enhanced else limits
+
+    def _shares_by_level(self, model: TCloseness) -> Floats:
+        levels, shares = self._levels(model), self.totals / self.totals.sum()
+        return np.array([np.bincount(codes, shares, int(levels.max()) + 1) for codes in levels])
 
     def _levels(self, model: TCloseness) -> Codes:
         if model.distance == "equal":
@@ -147,6 +185,18 @@ class Conditions:
         if population is not None:
             kept &= kept_by_population(rows, population, self.map_k, self.presence)
         return kept
+
+    def least_removed(self, rows: Ints, classes: Sequence[Histograms], population: Ints | None) -> Ints:
+        """How many rows of each class must go at least, whatever a node below does with it.
+
+        Presence says nothing here: a part of a class that fails may keep it with hardly a row less.
+        """
+        removed = np.zeros(rows.size, dtype=np.int64)
+        for column, histograms in zip(self.columns, classes, strict=True):
+            removed = np.maximum(removed, column.least_removed(histograms))
+        if population is not None:
+            removed = np.where(kept_by_population(rows, population, self.map_k, None), removed, rows)
+        return removed
 
     def portable(self) -> Conditions:
         return Conditions(tuple(column.portable() for column in self.columns), self.map_k, self.presence)

@@ -18,6 +18,7 @@ from anon_spark.kernels.classes import (
     Codes,
     Ints,
     add_person_sets,
+    bounding_curve,
     class_keys,
     curve,
     group_dense,
@@ -33,7 +34,7 @@ from anon_spark.model.lattice import Node
 KEY_LIMIT = 2**62
 ROLL_UP_FROM = 4  # below this many nodes a roll-up costs more than it saves
 
-UNDER, WITHOUT = 0, 1  # a node's rows at each k: under the conditions, and without them where these bound nothing
+UNDER, BOUND = 0, 1  # a node's rows at each k: under the conditions, and what bounds the nodes below where that is another
 STATS = ("k", "suppressed", "classes", "squares", "all_squares", "majority", "all_majority")
 
 
@@ -157,34 +158,48 @@ def roll_up(table: TupleTable, ladder: Ladder, node: Node, conditions: Condition
 
 
 def evaluate_node(table: TupleTable, ladder: Ladder, node: Node, budget: int, conditions: Conditions = NOTHING) -> Ints:
-    """UNDER or WITHOUT, STATS of the node at each k, ascending, then per attribute the loss weight of the suppressed rows.
+    """UNDER or BOUND, STATS of the node at each k, ascending, then per attribute the loss weight of the suppressed rows.
 
     k is 0 where the classes that fail the conditions have more rows than the budget.
     """
     grouping = group(table, ladder, node, conditions)
-    under = _evaluated(table, ladder, node, budget, grouping, grouping.members(conditions), UNDER)
+    members, rows = grouping.members(conditions), grouping.rows
+    totals, suppressed = curve(members, rows, grouping.majority, budget)
+    under = _with_weights(table, ladder, node, grouping, totals, suppressed, rows)
     if conditions.is_monotone(budget):
-        return under
-    return np.concatenate([under, _evaluated(table, ladder, node, budget, grouping, grouping.persons, WITHOUT)])
+        return np.column_stack([np.full(len(under), UNDER), under])
+    removed = conditions.least_removed(rows, grouping.sensitive, grouping.population)
+    totals, suppressed = bounding_curve(grouping.persons, rows, grouping.majority, removed, budget)
+    bound = _with_weights(table, ladder, node, grouping, totals, suppressed, rows - removed)
+    if totals[-1, 0] > 0:
+        always = np.full(1, rows.size)
+        bound[:, len(STATS) :] += _weights(table, ladder, node, grouping, np.arange(rows.size), always, removed)
+    which = np.repeat([UNDER, BOUND], [len(under), len(bound)])
+    return np.column_stack([which, np.concatenate([under, bound])])
 
 
-def _evaluated(
-    table: TupleTable, ladder: Ladder, node: Node, budget: int, grouping: Grouping, persons: Ints, which: int
+def _with_weights(
+    table: TupleTable, ladder: Ladder, node: Node, grouping: Grouping, totals: Ints, suppressed: Ints, rows: Ints
 ) -> Ints:
-    totals, suppressed = curve(persons, grouping.rows, grouping.majority, budget)
+    """Totals at each k, and the loss weight of so many rows of the suppressed classes."""
     weights = np.zeros((len(totals), len(node)), dtype=np.int64)
     if suppressed.size:
-        flat, starts = _flatten(
-            [
-                ladder.weights[attribute][level][ladder.climb(attribute, table.base[attribute], level)]
-                for attribute, level in enumerate(node)
-            ]
-        )
         counts = grouping.rows.size - totals[:, STATS.index("classes")]
-        weights = suppressed_weights(
-            table.codes, grouping.representatives, grouping.rows, suppressed, counts, flat, starts
-        )
-    return np.concatenate([np.full((len(totals), 1), which), totals, weights], axis=1)
+        weights = _weights(table, ladder, node, grouping, suppressed, counts, rows)
+    return np.column_stack([totals, weights])
+
+
+def _weights(
+    table: TupleTable, ladder: Ladder, node: Node, grouping: Grouping, classes: Ints, counts: Ints, rows: Ints
+) -> Ints:
+    """Per attribute the loss weight of so many rows of the first counts[i] classes."""
+    flat, starts = _flatten(
+        [
+            ladder.weights[attribute][level][ladder.climb(attribute, table.base[attribute], level)]
+            for attribute, level in enumerate(node)
+        ]
+    )
+    return suppressed_weights(table.codes, grouping.representatives, rows, classes, counts, flat, starts)
 
 
 def evaluate_nodes(

@@ -14,7 +14,8 @@ class NodeStats:
 
     Of a search it is the largest k that the budget allows; `lower` has the same node at every smaller k at which fewer rows are
     suppressed, ascending. A class that fails a model of the job is suppressed at every k; k is 0 where these have more rows than
-    the budget. `without`: the node as it would be without the models, where they may fail above a node that keeps them.
+    the budget. `bound`: what bounds the nodes below, where models may fail above a node that keeps them: only rows are suppressed
+    that no node below can keep.
     """
 
     node: Node
@@ -27,7 +28,7 @@ class NodeStats:
     all_majority: int
     suppressed_weights: tuple[int, ...]  # loss weight of the suppressed rows, per attribute
     lower: tuple[NodeStats, ...] = ()
-    without: NodeStats | None = None
+    bound: NodeStats | None = None
 
     @classmethod
     def of(cls, node: Sequence[int], counts: Sequence[int], weights: Sequence[int]) -> NodeStats:
@@ -38,7 +39,7 @@ class NodeStats:
     @property
     def bounding(self) -> NodeStats:
         """What bounds the nodes below: no node below has a larger k, or less suppressed at one k."""
-        return self if self.without is None else self.without
+        return self if self.bound is None else self.bound
 
     @property
     def curve(self) -> Iterator[NodeStats]:

@@ -133,7 +133,7 @@ def test_every_way_of_counting_is_the_same(
     _, found = ways
     assert isinstance(found["shuffled"], DistributedCounting)
     expected = found["held"].evaluate(NODES)
-    assert any(stats.without is not None and stats.without.k != stats.k for stats in expected)
+    assert any(stats.bound is not None and stats.bound.k != stats.k for stats in expected)
     assert found["sent"].evaluate(NODES) == expected
     assert found["shuffled"].evaluate(NODES[1:3]) == expected[1:3]
     monkeypatch.setattr(COUNTING, "DRIVER_WORK", 0)

@@ -6,8 +6,8 @@ evaluated node above. Randomized descents from the top find a first release. Aft
 less than (1 - gap) × the least loss found. An infeasible one is raised, attribute by attribute, as long as it stays infeasible,
 and everything below it is closed. When no such node is open, the gap is proven, and a smaller one is tried.
 
-Where a model may fail above a node that keeps it, a node is infeasible only if it is so without the models. One that fails by
-them alone is closed by itself.
+Where a model may fail above a node that keeps it, a node is infeasible only if the rows that no node below can keep are too many.
+One that fails by the models alone is closed by itself.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Search:
                 self._feasible = np.concatenate([self._feasible[~above], levels[None]])
 
     def _is_feasible(self, node: Node) -> bool | None:
-        """Whether a node reaches k, models aside that bound nothing; None if nothing is known about it."""
+        """Whether a node, or one below, may reach k as far as bounds say; None if nothing is known about it."""
         if node in self._scores.points:
             return self._scores.bounding(node)[-1].k >= self._k
         if self._open.is_infeasible(node):
@@ -124,7 +124,7 @@ class _Search:
         if node in self._scores.points:
             return self._scores.points[node].k >= self._k
         feasible = self._is_feasible(node)
-        may_fail = self._scores.stats[self._lattice.top].without is not None
+        may_fail = self._scores.stats[self._lattice.top].bound is not None
         return None if feasible and may_fail else feasible
 
     def _limit(self, gap: Fraction) -> int:

@@ -1,11 +1,12 @@
 """The true front of pairs (node, k) from bounds, with a fraction of the nodes.
 
 k is monotone: a node has at most the largest k of any evaluated node above it. Under a model it is not, where rows are
-suppressed: a class that fails may take in one that holds. Then the bounds are those without the models. The loss of a node
-is at least its loss without suppression. GLM computes this from marginals alone; for DM and CM it is at least that of any
-evaluated node below. To this comes what suppression adds at a k: at least as much as at any evaluated node above. A node whose
-bounds the front already meets cannot add a point, so it is dropped. The others are evaluated in batches until none is left.
-Batches are random, or guided by a guess of k where a node is dear.
+suppressed: a class that fails may take in one that holds. Then the bounds count only the rows of a failing class that no node
+below can keep: classes that keep a model keep it together, so what is published of such a class below keeps it, too. The loss
+of a node is at least its loss without suppression. GLM computes this from marginals alone; for DM and CM it is at least that of
+any evaluated node below. To this comes what suppression adds at a k: at least as much as at any evaluated node above. A node
+whose bounds the front already meets cannot add a point, so it is dropped. The others are evaluated in batches until none is
+left. Batches are random, or guided by a guess of k where a node is dear.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class LatticeRecoding(Recoding):
         members = F.count_distinct(quoted(self.person)) if self.person else F.count(F.lit(1))
         large = coded.groupBy(*codes).agg(members.alias(SIZE)).where(F.col(SIZE) >= self.k).select(*codes)
         if self.models:
-            large = large.join(self._failing(coded, codes, df), codes, "left_anti")
+            large = large.join(self._failing(coded, codes, df).select(*codes), codes, "left_anti")
         words = self._words(entries)
         classes = self._class_labels(large, words, [entry.hierarchy for entry in entries])
         numbered = self._numbered(coded, words, self._unchanged)

@@ -59,8 +59,8 @@ class Scores:
         if missing:
             self.batches += 1
             for found in self._counting.evaluate(missing):
-                without = None if found.without is None else _at(found.without, k)
-                stats = replace(_at(found, k), without=without)
+                bound = None if found.bound is None else _at(found.bound, k)
+                stats = replace(_at(found, k), bound=bound)
                 self.stats[stats.node] = stats
                 self.points[stats.node] = self._point(stats)
         return [self.points[node] for node in missing]
@@ -70,7 +70,7 @@ class Scores:
         return [self._point(stats) for stats in self.stats[node].curve]
 
     def bounding(self, node: Node) -> list[Point]:
-        """As `curve`, with what bounds the nodes below: without models that may fail above a node that keeps them."""
+        """As `curve`, of what bounds the nodes below."""
         return [self._point(stats) for stats in self.stats[node].bounding.curve]
 
     def stats_of(self, point: Point) -> NodeStats:

@@ -146,7 +146,7 @@ def to_stats(nodes: Sequence[Node], rows: Ints) -> list[NodeStats]:
     curves: list[tuple[list[NodeStats], list[NodeStats]]] = [([], []) for _ in nodes]
     for row in rows.tolist():
         curves[row[0]][row[1]].append(NodeStats.of(nodes[row[0]], row[2:fixed], row[fixed:]))
-    return [replace(_of_curve(curve), without=_of_curve(without) if without else None) for curve, without in curves]
+    return [replace(_of_curve(curve), bound=_of_curve(bound) if bound else None) for curve, bound in curves]
 
 
 def _of_curve(curve: Sequence[NodeStats]) -> NodeStats:

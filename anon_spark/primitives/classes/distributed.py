@@ -21,14 +21,14 @@ from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, POPULATION, P
 from anon_spark.engine import beside
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.models import NOTHING, Conditions
-from anon_spark.kernels.tuples import UNDER, WITHOUT, Ladder, TupleTable, group
+from anon_spark.kernels.tuples import BOUND, UNDER, Ladder, TupleTable, group
 from anon_spark.model.lattice import Node, below_or_equal
 from anon_spark.model.node_stats import NodeStats
 from anon_spark.primitives.classes.arrays import load_table, travel_bytes
 from anon_spark.primitives.classes.counting import ArrayCounting, to_stats
 from anon_spark.primitives.classes.frequencies import Frequencies, Stored, code_columns
 from anon_spark.primitives.classes.population import kept_in_population
-from anon_spark.primitives.classes.sensitive import COLUMN, VALUE, failing_classes
+from anon_spark.primitives.classes.sensitive import COLUMN, REMOVED, VALUE, failing_classes
 from anon_spark.primitives.generalize import climbed
 from anon_spark.primitives.rounds import Workspace
 
@@ -141,8 +141,19 @@ class DistributedCounting:
         under = self._curves(classes, len(nodes), UNDER)
         if self._conditions.is_monotone(self._budget):
             return to_stats(nodes, under)
-        without = self._curves(classes.withColumn(PERSONS, F.col(ALL_PERSONS)), len(nodes), WITHOUT)
-        return to_stats(nodes, np.concatenate([under, without]))
+        return to_stats(nodes, np.concatenate([under, self._curves(self._parted(classes), len(nodes), BOUND)]))
+
+    def _parted(self, classes: DataFrame) -> DataFrame:
+        """Classes without the rows that must go at least, and these rows as classes of no person that are not counted."""
+        gone = F.col(REMOVED)
+        fewer = F.greatest(gone - (F.col(ROWS) - F.col("majority")), F.lit(0))
+        parts = {name: F.when(gone > 0, gone * F.expr(f"{name} div {ROWS}")).otherwise(0) for name in self._weights}
+        always = {ROWS: gone, "squares": gone * F.col(ROWS), "majority": fewer, **parts}
+        rest = {name: (F.col(name) - column).alias(name) for name, column in always.items()}
+        kept = classes.select(NODE, F.col(ALL_PERSONS).alias(PERSONS), "one", *rest.values())
+        none = [F.lit(0).cast("bigint").alias(name) for name in (PERSONS, "one")]
+        removed = classes.where(gone > 0).select(NODE, *none, *(column.alias(name) for name, column in always.items()))
+        return kept.unionByName(removed)
 
     def _curves(self, classes: DataFrame, nodes: int, which: int) -> Ints:
         """The kernel's rows of every node. Cost: one job over the stored classes."""
@@ -154,37 +165,44 @@ class DistributedCounting:
         k = covered.groupBy(NODE).agg(F.min(PERSONS).alias("k"))
         # 2. sums of the classes of each size below that k, and of all larger ones together
         judged = classes.join(beside(k), NODE).withColumn("size", F.least(size, "k"))
-        square = F.col(ROWS) * F.col(ROWS)
-        weights = [f"w{a}" for a in range(len(self._codes))]
-        sums = [F.sum(ROWS), F.count(F.lit(1)), F.sum(square), F.sum("majority"), *(F.sum(name) for name in weights)]
-        totals = judged.groupBy(NODE, "size").agg(*sums)
+        totals = judged.groupBy(NODE, "size").agg(*_sums([ROWS, "one", "squares", "majority", *self._weights]))
         table = totals.orderBy(NODE, "size").toArrow()  # per node of the batch one row for each k that the budget allows
         rows = np.array([table.column(index).to_numpy() for index in range(table.num_columns)]).T.astype(np.int64)
         return np.concatenate([_curve(rows[rows[:, 0] == node], which) for node in range(nodes)])
 
+    @property
+    def _weights(self) -> list[str]:
+        """Columns of the loss weights."""
+        return [f"w{a}" for a in range(len(self._codes))]
+
     def _classes(self, anchor: Anchor, nodes: Sequence[Node]) -> DataFrame:
         """Rows, persons, majority and loss weights of every class of every node.
 
-        A class that fails the conditions has no PERSONS; ALL_PERSONS has them of every class.
+        A class that fails the conditions has no PERSONS; ALL_PERSONS has them of every class. REMOVED: see `least_removed`.
         """
-        counted = self._counted(anchor, nodes).withColumn(ALL_PERSONS, F.col(PERSONS))
+        counted = self._counted(anchor, nodes).withColumns(
+            {ALL_PERSONS: F.col(PERSONS), "squares": F.col(ROWS) * F.col(ROWS), "one": F.lit(1).cast("bigint"), REMOVED: F.lit(0)}
+        )
         if POPULATION in counted.columns:
             kept = kept_in_population(self._conditions.map_k, self._conditions.presence)
-            counted = counted.withColumn(PERSONS, F.when(kept, F.col(PERSONS)).otherwise(F.lit(0)))
+            there = kept_in_population(self._conditions.map_k, None)
+            persons = F.when(kept, F.col(PERSONS)).otherwise(F.lit(0))
+            counted = counted.withColumns({PERSONS: persons, REMOVED: F.when(there, F.lit(0)).otherwise(F.col(ROWS))})
         if anchor.files.values is None or not self._conditions.columns:
             return counted
         keys = [NODE, *self._codes]
         by_value = anchor.files.values.mapInArrow(
             _climbed_values(self._ladder, anchor.node, nodes, self._codes), _schema([*keys, COLUMN, VALUE], [ROWS])
         )
-        failing = failing_classes(by_value, keys, self._conditions.columns).withColumn(_FAILS, F.lit(True))
+        failing = failing_classes(by_value, keys, self._conditions.columns).withColumnRenamed(REMOVED, _FAILS)
         joined = counted.join(failing, keys, "left")
-        return joined.withColumn(PERSONS, F.when(F.col(_FAILS), F.lit(0)).otherwise(F.col(PERSONS))).drop(_FAILS)
+        persons = F.when(F.col(_FAILS).isNotNull(), F.lit(0)).otherwise(F.col(PERSONS))
+        return joined.withColumns({PERSONS: persons, REMOVED: F.greatest(REMOVED, _FAILS)}).drop(_FAILS)  # null is skipped
 
     def _counted(self, anchor: Anchor, nodes: Sequence[Node]) -> DataFrame:
         has_persons = PERSONS in anchor.files.frame.columns
         others = [POPULATION] if POPULATION in anchor.files.frame.columns else []
-        weights = [*others, *(f"w{a}" for a in range(len(self._codes)))]
+        weights = [*others, *self._weights]
         keys = [NODE, *self._codes]
         per_value = anchor.files.frame.mapInArrow(
             _partial_classes(self._ladder, anchor.node, nodes, self._codes, anchor.files.frame.columns),
@@ -311,14 +329,18 @@ def _sums(names: Sequence[str]) -> list[Column]:
 
 
 def _curve(by_size: Ints, which: int) -> Ints:
-    """The kernel's rows of one node from sums by size, ascending: node, size, rows, classes, squares, majority, weights."""
+    """The kernel's rows of one node from sums by size, ascending: node, size, rows, classes, squares, majority, weights.
+
+    A bound has none at size 0, unless it is the only one: nothing follows from it for the nodes below.
+    """
     node, size, sums = by_size[:, 0], by_size[:, 1], by_size[:, 2:]
     below = np.cumsum(sums, axis=0) - sums  # of the classes that are suppressed at this size
     rows, classes, squares, majority = below[:, :4].T
     total = sums.sum(axis=0)
     kept = [rows, total[1] - classes, total[2] - squares, np.full_like(rows, total[2])]
     kept += [total[3] - majority, np.full_like(rows, total[3])]
-    return np.column_stack([node, np.full_like(node, which), size, *kept, below[:, 4:]])
+    found = np.column_stack([node, np.full_like(node, which), size, *kept, below[:, 4:]])
+    return found[1:] if which == BOUND and len(found) > 1 and size[0] == 0 else found
 
 
 def _schema(ints: Sequence[str], longs: Sequence[str], texts: Sequence[str] = ()) -> str:

@@ -28,6 +28,7 @@ from anon_spark.primitives.rounds import collect_small
 TEXT = PREFIX + "text_"  # + position among the sensitive columns: a value as text, null as it is
 COLUMN = PREFIX + "column"  # position among the sensitive columns
 VALUE = PREFIX + "value"  # code of a value
+REMOVED = PREFIX + "removed"  # rows of a class that no node below can keep
 MISSING = -1
 VALUES_OF = "Distinct values of the columns with models ({}), which must be binned first (round numbers, group rare values)"
 DAYS = (T.DateType, T.TimestampType, T.TimestampNTZType)
@@ -96,7 +97,7 @@ def stored_values(
 
 
 def failing_classes(values: DataFrame, keys: Sequence[str], columns: Sequence[SensitiveColumn]) -> DataFrame:
-    """The keys of classes that fail a model of one of the columns, each once.
+    """The keys of classes that fail a model of one of the columns, each once, and the rows that must go at least (REMOVED).
 
     values: keys, COLUMN, VALUE and ROWS. Cost: two shuffles of the values; a class has at most MOST_VALUES in each column.
     """
@@ -107,14 +108,18 @@ def failing_classes(values: DataFrame, keys: Sequence[str], columns: Sequence[Se
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             column, lists = batch.column(COLUMN).to_numpy(), batch.column(VALUE)
-            fails = np.zeros(batch.num_rows, dtype=np.bool_)
+            removed = np.zeros(batch.num_rows, dtype=np.int64)
             for at, sensitive in enumerate(kept):
                 mine = np.flatnonzero(column == at)
                 if mine.size:
-                    fails[mine] = ~sensitive.kept(_histograms(lists.take(mine)))
-            yield batch.select(list(keys)).filter(pa.array(fails))
+                    removed[mine] = sensitive.least_removed(_histograms(lists.take(mine)))
+            judged = pa.RecordBatch.from_arrays(
+                [*(batch.column(key) for key in keys), pa.array(removed)], names=[*keys, REMOVED]
+            )
+            yield judged.filter(pa.array(removed > 0))
 
-    return by_class.mapInArrow(judge, by_value.select(*keys).schema).distinct()
+    schema = T.StructType([*by_value.select(*keys).schema.fields, T.StructField(REMOVED, T.LongType())])
+    return by_class.mapInArrow(judge, schema).groupBy(*keys).agg(F.max(REMOVED).alias(REMOVED))
 
 
 def _histograms(lists: Any) -> Histograms:

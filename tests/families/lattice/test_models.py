@@ -168,7 +168,7 @@ def test_a_class_that_fails_may_take_in_one_that_holds() -> None:
     below, above = found.evaluate([(0,), (1,)])
     assert (below.k, below.suppressed) == (10, 1000)
     assert above.k == 0
-    assert found.bounding((1,))[-1].k == 1010
+    assert found.bounding((1,))[-1].k == 1010  # 995 rows must go, and the rest is of one class
     again = scores_of(rows, [tree], 1000, "glm", sensitive=[(values, sensitive)])
     assert [point.k for point in exact_front(again)] == [10]
     one_k = scores_of(rows, [tree], 1000, "glm", sensitive=[(values, sensitive)])
@@ -186,7 +186,7 @@ def test_without_suppression_every_model_is_monotone(data: st.DataObject, case: 
         case = Case(case.hierarchies, case.rows, 0, case.classes, case.persons)
     found = scores(case, sensitive)
     for point in found.evaluate([tuple(row) for row in case.lattice.nodes().tolist()]):
-        assert found.stats[point.node].without is None
+        assert found.stats[point.node].bound is None
         assert all(found.points[up].k >= point.k for up in case.lattice.generalizations(point.node))
 
 
@@ -198,3 +198,23 @@ def test_ties_are_decided_exactly() -> None:
     uneven = histograms_of(np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([2, 1, 1]), 1)
     assert SensitiveColumn((EntropyL(Fraction(28284271247461900, 10**16)),), np.array([2, 1, 1])).kept(uneven).all()
     assert not SensitiveColumn((EntropyL(Fraction(28284271247461902, 10**16)),), np.array([2, 1, 1])).kept(uneven).any()
+
+
+@settings(max_examples=60)
+@given(st.data(), cases())
+def test_what_bounds_the_nodes_below(data: st.DataObject, case: Case) -> None:
+    """What `exact` relies on: below a node, no k is larger and suppression adds no less at any k, whatever the models."""
+    sensitive = data.draw(sensitive_columns(len(case.rows)))
+    for loss in ("glm", "dm", "cm"):
+        found = scores(case, sensitive, loss)
+        points = found.evaluate([tuple(row) for row in case.lattice.nodes().tolist()])
+        floors = {point.node: found.loss.floor(found.stats[point.node]) for point in points}
+        for point in points:
+            here = found.bounding(point.node)
+            for down in case.lattice.specializations(point.node):
+                for below in (*found.curve(down), *found.bounding(down)):
+                    if below.k == 0:
+                        continue
+                    assert below.k <= here[-1].k
+                    above = next(one for one in here if one.k >= below.k)
+                    assert above.loss - floors[point.node] <= below.loss - floors[down]
