@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +34,8 @@ class Uniques:
     chosen: by the sampling fraction, as Dankar et al. (2012) found best: up to 0.1 Pitman's model, above the smaller of
     Zayatz's and the slide negative binomial's; where the chosen one has no solution, Zayatz's. None if there is no estimate.
     error: of the chosen one, relative, when a part of the table of the same fraction has to tell the uniques of the table;
-    spread: how far it moves with two standard errors of the number of pairs, on which every model hangs; holds: whether both
-    together are at most TRUSTED, and where another than Pitman's model was chosen, that one agrees.
+    spread: how far it moves with two standard errors of the numbers of pairs and triples, on which every model hangs; holds:
+    whether both together are at most TRUSTED, and where another than Pitman's model was chosen, that one agrees.
     """
 
     zayatz: float | None
@@ -104,31 +105,45 @@ def _holds(by_model: dict[str, float | None], chosen: str | None, error: float |
 
 
 def _spread(sizes: Reals, classes: Reals, fraction: float, chosen: str, estimate: float) -> float | None:
-    """The largest relative change of the estimate if the sample had two standard errors more or fewer pairs."""
-    pairs = float(classes[sizes == 2].sum())
-    changes = []
-    for shift in (-2 * math.sqrt(pairs), 2 * math.sqrt(pairs)):
-        moved = classes.copy()
-        moved[sizes == 2] += shift
-        moved[sizes == 1] -= 2 * shift
-        if not pairs or (moved <= 0).any():
-            return None
-        shifted = _by_model(sizes, moved, fraction)[chosen]
-        if shifted is None:
-            return None
-        changes.append(abs(shifted / estimate - 1))
-    return max(changes)
+    """The relative change of the estimate if the sample had two standard errors more or fewer pairs and triples.
+
+    Pairs tell how many classes there are, triples how unequal they are. None where a changed sample has no estimate.
+    """
+    squares = 0.0
+    for size in (2, 3):
+        error = math.sqrt(max(1.0, float(classes[sizes == size].sum())))
+        changes = []
+        for shift in (-2 * error, 2 * error):
+            shifted = _estimate(chosen, *_changed(sizes, classes, size, shift), fraction)
+            if shifted is None:
+                return None
+            changes.append(abs(shifted / estimate - 1))
+        squares += max(changes) ** 2
+    return math.sqrt(squares)
+
+
+def _changed(sizes: Reals, classes: Reals, size: int, shift: float) -> tuple[Reals, Reals]:
+    """So many more classes of a size, and as many fewer of one record that the records stay; none falls below 0."""
+    counts = dict(zip(sizes.tolist(), classes.tolist(), strict=True))
+    before = counts.get(size, 0.0)
+    counts[size] = max(0.0, before + shift)
+    counts[1.0] = max(0.0, counts.get(1.0, 0.0) - size * (counts[size] - before))
+    kept = sorted(key for key, count in counts.items() if count > 0)
+    return np.array(kept), np.array([counts[key] for key in kept])
 
 
 def _by_model(sizes: Reals, classes: Reals, fraction: float) -> dict[str, float | None]:
-    population = float(sizes @ classes) / fraction
+    return {name: _estimate(name, sizes, classes, fraction) for name in (ZAYATZ, SLIDE, PITMAN)}
+
+
+def _estimate(name: str, sizes: Reals, classes: Reals, fraction: float) -> float | None:
+    """Uniques of the population by one model."""
     if not (sizes == 1).any():
-        return {ZAYATZ: 0.0, SLIDE: 0.0, PITMAN: 0.0}
-    return {
-        ZAYATZ: zayatz_uniques(sizes, classes, population),
-        SLIDE: slide_uniques(sizes, classes, fraction),
-        PITMAN: pitman_uniques(sizes, classes, population),
-    }
+        return 0.0
+    if name == SLIDE:
+        return slide_uniques(sizes, classes, fraction)
+    model = zayatz_uniques if name == ZAYATZ else pitman_uniques
+    return model(sizes, classes, float(sizes @ classes) / fraction)
 
 
 def _choice(by_model: dict[str, float | None], fraction: float) -> str | None:
@@ -164,16 +179,16 @@ def thinned(sizes: Reals, classes: Reals, fraction: float) -> tuple[Reals, Reals
     expected = np.zeros(most + 1)
     for size, count, width in zip(sizes.tolist(), classes.tolist(), spread.tolist(), strict=True):
         low, high = int(max(0, size * fraction - 8 * width - 1)), int(min(size, size * fraction + 8 * width + 12))
-        kept = np.arange(low, high + 1)
+        kept = range(low, high + 1)
         expected[low : high + 1] += count * _binomial(size, kept, fraction)
     there = np.flatnonzero(expected[1:] >= 1e-3) + 1
     return there.astype(np.float64), expected[there]
 
 
-def _binomial(size: float, kept: Reals, fraction: float) -> Reals:
+def _binomial(size: float, kept: Iterable[int], fraction: float) -> Reals:
     logs = [
         math.lgamma(size + 1) - math.lgamma(k + 1) - math.lgamma(size - k + 1) + k * math.log(fraction)
         + (size - k) * math.log1p(-fraction)
-        for k in kept.tolist()
+        for k in kept
     ]  # fmt: skip
-    return np.exp(np.array(logs))
+    return np.asarray(np.exp(np.array(logs)))

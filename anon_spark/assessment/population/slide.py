@@ -52,7 +52,7 @@ def classes_of_population(sizes: Reals, classes: Reals, fraction: float) -> floa
     unseen = float(classes @ rest**sizes)
     once = float(classes @ (sizes * fraction * rest ** (sizes - 1)))
     twice = float(classes @ (sizes * fraction**2 * (1 - fraction**2) ** (sizes - 1)))
-    both = float(classes @ (rest**sizes * np.expm1(sizes * math.log1p(fraction))))
+    both = float(classes @ ((1 - fraction**2) ** sizes - rest**sizes))  # (1 − π)^i ((1 + π)^i − 1)
     if once == 0 or both == 0:
         return float(classes.sum())
     return float(classes.sum() + single * (twice / both) * (unseen / once) ** 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ def digamma(value: float) -> float:
     while value < _LARGE:
         below += 1 / value
         value += 1
-    return math.log(value) - 0.5 / value - _series(1 / value**2) - below
+    return math.log(value) - 0.5 / value - float(_series(1 / value**2)) - below
 
 
 def digamma_of(values: Reals) -> Reals:
@@ -31,8 +32,8 @@ def digamma_of(values: Reals) -> Reals:
     return np.asarray(np.log(shifted) - 0.5 / shifted - _series(1 / shifted**2) - below)
 
 
-def _series(square: float | Reals) -> float | Reals:
-    total: float | Reals = 0.0
+def _series(square: Any) -> Any:
+    total = 0.0
     for factor in reversed(_SERIES):
         total = (total + factor) * square
     return total
