@@ -85,7 +85,7 @@ class _State:
     members: Codes
     classes: Codes
     count: int
-    done: tuple[int, int, int, int] = (0, 0, 0, 0)
+    done: Ints
 
 
 def walk(entries: Entries, most: int) -> Iterator[SetCounts]:
@@ -104,7 +104,8 @@ def branch(entries: Entries, top: int, most: int, flags: Flags | None = None) ->
         flags = Flags(unique_entries(entries), most)
     places = np.full(entries.rows.size, EMPTY, dtype=np.int32)
     places[flags.tracked] = np.arange(flags.tracked.size, dtype=np.int32)
-    everything = _State(np.arange(entries.rows.size, dtype=np.int32), np.zeros(entries.rows.size, dtype=np.int32), 1)
+    members = np.arange(entries.rows.size, dtype=np.int32)
+    everything = _State(members, np.zeros_like(members), 1, np.zeros(4, dtype=np.int64))
     yield from _walked(entries, everything, 0, top, top + 1, most, flags, places)
 
 
@@ -125,7 +126,7 @@ def _split(
 ) -> tuple[_State, SetCounts]:
     words = np.zeros(-(-flags.tracked.size // WORD), dtype=np.uint64)
     members, classes, open_classes = above.members, above.classes, 0
-    done = np.array(above.done, dtype=np.int64)
+    done = above.done.copy()
     open_counts = np.zeros(4, dtype=np.int64)
     if members.size:
         inverse, count = split_classes(members, classes, above.count, entries.codes[column], entries.cards[column])
@@ -137,9 +138,9 @@ def _split(
     fresh = words & ~covered
     flags.keep(mask, words | covered)
     at = np.flatnonzero(np.unpackbits(fresh.view(np.uint8), bitorder="little"))
-    total = (done + open_counts).tolist()
-    state = _State(members, classes, open_classes, tuple(done.tolist()))
-    return state, SetCounts(mask, *total, least=flags.tracked[at])
+    all_classes, unique_classes, unique_rows, squares = (done + open_counts).tolist()
+    state = _State(members, classes, open_classes, done)
+    return state, SetCounts(mask, all_classes, unique_classes, unique_rows, squares, flags.tracked[at])
 
 
 def unique_entries(entries: Entries) -> Ints:
@@ -159,8 +160,8 @@ def unique_entries(entries: Entries) -> Ints:
 def split_classes(members: Codes, classes: Codes, count: int, codes: Codes, card: int) -> tuple[Codes, int]:
     """Classes of the members, each split by a column."""
     inverse = np.empty(members.size, dtype=np.int32)
-    found = np.int64(0)
-    span = np.int64(count) * np.int64(card)
+    found = 0
+    span = count * card
     if span <= DENSE or span <= 2 * members.size:
         table = np.full(span, EMPTY, dtype=np.int32)
         for at in range(members.size):
@@ -230,12 +231,12 @@ def mark_unique(members: Codes, inverse: Codes, persons: Ints, places: Codes, wo
 def several_entries(members: Codes, inverse: Codes, sizes: Codes) -> tuple[Codes, Codes, int]:
     """The members of classes with several entries, these classes numbered anew, and how many there are."""
     number = np.empty(sizes.size, dtype=np.int32)
-    count = np.int64(0)
+    count = 0
     for one in range(sizes.size):
         if sizes[one] > 1:
             number[one] = count
             count += 1
-    kept = np.int64(0)
+    kept = 0
     for at in range(members.size):
         kept += sizes[inverse[at]] > 1
     left, classes = np.empty(kept, dtype=np.int32), np.empty(kept, dtype=np.int32)

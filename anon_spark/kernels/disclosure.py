@@ -83,4 +83,4 @@ def _ordered(codes: Ints, counts: Ints, total: int, sums: Reals) -> float:
             distance += sums[1, high] - sums[1, cross - 1] - share * (high - cross + 1)
         if at < codes.size:
             below += counts[at]
-    return max(0.0, distance) / (values - 1)
+    return float(max(0.0, distance) / (values - 1))

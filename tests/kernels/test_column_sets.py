@@ -101,7 +101,7 @@ def test_measures_of_classes(seed: int) -> None:
         starts.append(len(codes))
     shares = np.array([values.count(value) / len(values) for value in order])
 
-    found = class_measures(*map(np.array, (starts, codes, counts)), shares, prefixes(shares))
+    found = class_measures(np.array(starts), np.array(codes), np.array(counts), shares, prefixes(shares))
 
     names = ("l", "entropy", "c_2", "c_3", "t", "ordered", "beta", "delta")
     assert len(names) == len(MEASURES)
