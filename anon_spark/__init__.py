@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anon_spark.assessment import Assessment, assess
     from anon_spark.auditing import Verdict, verify
     from anon_spark.commands import audit, compare, plan, run, session
     from anon_spark.errors import (
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnonSparkError": "anon_spark.errors",
+    "Assessment": "anon_spark.assessment",
     "Comparison": "anon_spark.report",
     "ConfigurationError": "anon_spark.errors",
     "DataError": "anon_spark.errors",
@@ -93,6 +95,7 @@ _HOMES = {
     "TreeRecoding": "anon_spark.families.tree.recoding",
     "TreeSchema": "anon_spark.model.tree",
     "Verdict": "anon_spark.auditing",
+    "assess": "anon_spark.assessment",
     "audit": "anon_spark.commands",
     "compare": "anon_spark.commands",
     "count": "anon_spark.families.set_valued.queries",
@@ -112,6 +115,7 @@ _HOMES = {
 
 __all__ = [
     "AnonSparkError",
+    "Assessment",
     "Comparison",
     "ConfigurationError",
     "DataError",
@@ -146,6 +150,7 @@ __all__ = [
     "TreeRecoding",
     "TreeSchema",
     "Verdict",
+    "assess",
     "audit",
     "compare",
     "count",
