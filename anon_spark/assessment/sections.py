@@ -60,6 +60,10 @@ def crowd_section(tables: Tables) -> Iterator[Section]:
     yield Section("How large the crowd of a person is", items)
 
 
+def _titled(of: str, title: str) -> str:
+    return f"{of}{title}" if of else title[0].upper() + title[1:]
+
+
 def _above(threshold: float) -> Measure:
     return lambda facts: percent(facts.look_up.above[threshold])
 
@@ -95,7 +99,7 @@ def set_sections(tables: Tables) -> Iterator[Section]:
             for one in facts.column_sets.smallest()
         ]
         head = ("more than", "columns", "such sets", "strongest")
-        items.append(Table(f"{of}fewest columns that single out more than a share of the people", head, smallest))
+        items.append(Table(_titled(of, "fewest columns that single out more than a share of the people"), head, smallest))
         items.append(_columns_table(of, facts))
         if len(tables) == 1:
             items.append(_sets_table(facts))
@@ -118,7 +122,7 @@ def _columns_table(of: str, facts: RiskFacts) -> Table:
         inside = percent(sets.least.by_column[column] / sets.least.uniques) if sets.least.uniques else None
         rows.append((column, alone.classes, percent(alone.unique_share), alone.distinctness, alone.separation, without, inside))
     head = ("column", "values", "unique alone", "distinctness", "separation", "unique on all others", "in a least set of uniques")
-    return Table(f"{of}each column", head, rows)
+    return Table(_titled(of, "each column"), head, rows)
 
 
 def _sets_table(facts: RiskFacts) -> Table:

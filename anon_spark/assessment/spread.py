@@ -2,7 +2,8 @@
 
 Sets of columns are counted in rounds, one for each column: the round of a column has the sets in which it is the highest, on
 the tuples without the columns above it. Tuples that agree in that column share a task, so every class of these sets is in one
-task, which walks them with the kernel that the driver uses for few tuples. All rounds are one job.
+task, which walks them with the kernel that the driver uses for few tuples. All rounds are one job. Columns with many values come
+last, so that the largest round has the smallest shares; a value of the widest column that most tuples have makes one large task.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -179,16 +178,15 @@ def thinned(sizes: Reals, classes: Reals, fraction: float) -> tuple[Reals, Reals
     expected = np.zeros(most + 1)
     for size, count, width in zip(sizes.tolist(), classes.tolist(), spread.tolist(), strict=True):
         low, high = int(max(0, size * fraction - 8 * width - 1)), int(min(size, size * fraction + 8 * width + 12))
-        kept = range(low, high + 1)
-        expected[low : high + 1] += count * _binomial(size, kept, fraction)
+        expected[low : high + 1] += count * _binomial(size, low, high, fraction)
     there = np.flatnonzero(expected[1:] >= 1e-3) + 1
     return there.astype(np.float64), expected[there]
 
 
-def _binomial(size: float, kept: Iterable[int], fraction: float) -> Reals:
-    logs = [
-        math.lgamma(size + 1) - math.lgamma(k + 1) - math.lgamma(size - k + 1) + k * math.log(fraction)
-        + (size - k) * math.log1p(-fraction)
-        for k in kept
-    ]  # fmt: skip
-    return np.asarray(np.exp(np.array(logs)))
+def _binomial(size: float, low: int, high: int, fraction: float) -> Reals:
+    """The chances that low … high of `size` records stay: the first by gamma functions, each next one by its ratio."""
+    first = math.lgamma(size + 1) - math.lgamma(low + 1) - math.lgamma(size - low + 1)
+    first += low * math.log(fraction) + (size - low) * math.log1p(-fraction)
+    kept = np.arange(low, high, dtype=np.float64)
+    steps = np.log((size - kept) / (kept + 1)) + math.log(fraction) - math.log1p(-fraction)
+    return np.asarray(np.exp(first + np.concatenate([[0.0], np.cumsum(steps)])))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from anon_spark.assessment.population.special import Reals
+from anon_spark.assessment.population.special import Reals, log_gamma_ratio
 
 
 def zayatz_uniques(sizes: Reals, classes: Reals, population: float) -> float | None:
@@ -21,22 +21,16 @@ def zayatz_uniques(sizes: Reals, classes: Reals, population: float) -> float | N
         return 0.0
     if population < records or total == 0:
         return None
-    drawn = np.array([_one_of(int(size), records, population) for size in sizes.tolist()])
+    drawn = np.array([_one_of(size, records, population) for size in sizes.tolist()])
     alone = single / total * _one_of(1, records, population) / float(classes / total @ drawn)
     return single * alone * population / records
 
 
-def _one_of(size: int, records: float, population: float) -> float:
-    """The chance that a sample holds just one record of a class of this size (hypergeometric)."""
-    others = population - size
-    if records - 1 > others:
+def _one_of(size: float, records: float, population: float) -> float:
+    """The chance that a sample holds just one record of a class of this size: size · C(N − size, n − 1) / C(N, n)."""
+    others = population - records - size + 1  # outside the sample and outside the class
+    if others < 0:
         return 0.0
-    # size · C(N − size, n − 1) / C(N, n), factor by factor for small classes, by logarithms for large ones
-    if size > 1_000:
-        logs = math.lgamma(others + 1) - math.lgamma(others - records + 2) - math.lgamma(population + 1)
-        logs += math.lgamma(population - records + 1) + math.log(records)
-        return size * math.exp(logs)
-    chance = size * records / population
-    for place in range(1, size):
-        chance *= (population - records - place + 1) / (population - place)
-    return chance
+    # n / N for the one record, and for each of the others the chance to be outside the sample
+    outside = log_gamma_ratio(others + 1, size - 1) - log_gamma_ratio(population - size + 1, size - 1)
+    return size * records / population * math.exp(outside)
