@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anon_spark.assessment import Assessment, assess
     from anon_spark.auditing import Verdict, verify
     from anon_spark.commands import audit, compare, plan, run, session
     from anon_spark.errors import (
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnonSparkError": "anon_spark.errors",
+    "Assessment": "anon_spark.assessment",
     "BetaLikeness": "anon_spark.model.guarantee.models",
     "Comparison": "anon_spark.report",
     "ConfigurationError": "anon_spark.errors",
@@ -107,6 +109,7 @@ _HOMES = {
     "TreeRecoding": "anon_spark.families.tree.recoding",
     "TreeSchema": "anon_spark.model.tree",
     "Verdict": "anon_spark.auditing",
+    "assess": "anon_spark.assessment",
     "audit": "anon_spark.commands",
     "compare": "anon_spark.commands",
     "count": "anon_spark.families.set_valued.queries",
@@ -126,6 +129,7 @@ _HOMES = {
 
 __all__ = [
     "AnonSparkError",
+    "Assessment",
     "BetaLikeness",
     "Comparison",
     "ConfigurationError",
@@ -166,6 +170,7 @@ __all__ = [
     "TreeRecoding",
     "TreeSchema",
     "Verdict",
+    "assess",
     "audit",
     "compare",
     "count",

@@ -1,4 +1,4 @@
-"""The command line: `anon-spark run | plan | audit | compare | demo | hierarchy | purge`, and the same for spark-submit scripts.
+"""The command line: `anon-spark run | plan | audit | compare | risk | demo | hierarchy | purge`, and for spark-submit scripts.
 
 Exit codes: 0 published, verified or recognised as already published; 2 wrong configuration, nothing written; 3 the data
 do not allow it, nothing published; 1 unexpected.
@@ -82,6 +82,16 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("job", help="the job file of a current release")
     compare.add_argument("other", nargs="+", help="the job files of the other releases")
     compare.add_argument("--report", metavar="PAGE", help="write the comparison as .html, with .json and .md beside it")
+    risk = command("risk", _risk, "Measure how well people in a table can be told apart; only reads.")
+    risk.add_argument("table", help="the table: a path, or a name of the catalog")
+    risk.add_argument("release", nargs="?", help="a release of it, measured beside it on the same columns")
+    risk.add_argument("--quasi", required=True, metavar="COLUMNS", help="columns that somebody may know, as in age,sex,zip")
+    risk.add_argument("--sensitive", default="", metavar="COLUMNS", help="columns that nobody should learn of a person")
+    risk.add_argument("--person", metavar="COLUMN", help="a column that tells persons apart: classes count persons")
+    risk.add_argument("--population", metavar="SIZE", help="the fraction that was drawn, as in 0.1, or the number of people")
+    risk.add_argument("--format", choices=("delta", "parquet", "csv", "json"), help="of the table (default: by its files)")
+    risk.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of Spark's reader, as in header=true")
+    risk.add_argument("--output", metavar="PAGE", help="write the measurement as .html, with .json and .md beside it")
     demo = command("demo", _demo, "Make sample tables, run every family on them, show the result.")
     demo.add_argument("--dir", default="demo", help="where to put tables and report (default: ./demo)")
     demo.add_argument("--rows", type=int, default=30_000, help="rows of the sample (default: 30,000)")
@@ -172,6 +182,19 @@ def _compare(options: argparse.Namespace) -> int:
     print(comparison.table.T.map(show).to_string())
     if options.report is not None:
         print(f"report: {options.report}")
+    return 0
+
+
+def _risk(options: argparse.Namespace) -> int:
+    from anon_spark.runs.risk import asked, lines, measured
+    from anon_spark.spark_session import make_session
+
+    request = asked(options)
+    page = measured(request, make_session("anon-spark risk", brief=request.reads_little))
+    for line in lines(page):
+        print(line)
+    if options.output is not None:
+        print(f"report: {page.write(options.output)}")
     return 0
 
 

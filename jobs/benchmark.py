@@ -1,4 +1,4 @@
-"""Ratios and growth of a family: `python jobs/benchmark.py FAMILY [--data PATH]`, writes BENCHMARKS.md beside it.
+"""Ratios and growth of a family or another part: `python jobs/benchmark.py FAMILY [--data PATH]`, writes BENCHMARKS.md beside it.
 
 Long; started by hand. Parts on local Spark run here; the growth runs on a real standalone master with two one-core
 workers on 127.0.0.1, the driver with 1g and maxResultSize 64m.
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
 # packages of jobs.benchmarks, each with main.py: SIZES, the command `scale`, maybe more words for it, and report(grown, options)
 FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
-PARTS = (*FAMILIES, "models", "small", "times")  # the last two: whole runs of all families, fixed costs and growth
+PARTS = (*FAMILIES, "models", "risk", "small", "times")  # the last two: whole runs of all families, fixed costs and growth
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "64m",

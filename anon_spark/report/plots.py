@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from anon_spark.model.facts import FrontPoint, LevelReached, LevelShares, SizeRange
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 WIDTH = 6.6  # inches; 634 px on the page
 MOST_TOOLTIPS = 500  # points drawn one by one; beyond that they are one artist
 LONGEST_NAME = 28
+LONGEST_LINE = 32  # of a name on several lines
 
 
 def front_plot(points: Sequence[FrontPoint], chosen: int, required_k: int, loss_name: str) -> str:
@@ -308,3 +310,32 @@ def trail_plot(trail: Sequence[tuple[int, float]], evaluated: int) -> str:
         axes.grid(axis="y")
 
     return svg_of(draw, (WIDTH, 2.8))
+
+
+def people_plot(groups: Mapping[str, Sequence[float]], tables: Sequence[str], axis: str, sizes: str = "") -> str:
+    """Bars: the share of people in each group, a bar for each table (one or two); axis, sizes: what x and y are."""
+    colours = [ACCENT] if len(tables) == 1 else [MUTED, ACCENT]
+    thick = 0.62 / len(tables)
+    names = [fill(name, LONGEST_LINE) for name in groups]
+    tall = max(0.2 + 0.16 * len(tables), 0.19 * max(name.count("\n") + 1 for name in names))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        plain_axes(axes)
+        for at, (table, colour) in enumerate(zip(tables, colours, strict=True)):
+            rows = [row + (at - (len(tables) - 1) / 2) * thick for row in range(len(groups))]
+            amounts = [shares[at] for shares in groups.values()]
+            drawn = axes.barh(rows, amounts, height=thick * 0.92, color=colour, label=table)
+            axes.bar_label(drawn, [f"{amount:.1%}" for amount in amounts], padding=4, fontsize=9, color=INK)
+        axes.set_yticks(range(len(groups)), names)
+        axes.set_ylim(len(groups) - 0.4, -0.6)  # the first on top
+        axes.set_xlim(0, max(max(shares) for shares in groups.values()) * 1.18 or 1)
+        axes.xaxis.set_major_locator(ticks().MaxNLocator(5))
+        axes.xaxis.set_major_formatter(ticks().FuncFormatter(lambda value, _: f"{value:.0%}"))
+        axes.set_xlabel(axis)
+        axes.set_ylabel(sizes)
+        axes.tick_params(axis="y", length=0)
+        if len(tables) > 1:
+            axes.legend(frameon=False, loc="best", labelcolor=INK)
+
+    return svg_of(draw, (WIDTH, 0.9 + len(groups) * tall))

@@ -78,6 +78,7 @@ def test_every_family_plans_runs_and_audits(tmp_path: Path) -> None:
     assert ended == [f"{job} {step} 0" for job in JOBS for step in STEPS], told[-3000:]
     outcomes = [line.split(":")[0] for line in said if line.startswith(("published: ", "verified: "))]
     assert outcomes == ["published", "verified"] * len(JOBS)
+    assert "risk: True" in said
     assert "FAILED" not in told
     assert list((tmp_path / "tables").glob("*work/*")) == []
     (log,) = (tmp_path / "events").iterdir()  # a small table is in the plan that the client sends: is it in the log, too?

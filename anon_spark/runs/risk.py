@@ -1,0 +1,183 @@
+"""The risk of a table, or of a table and its release side by side: `anon-spark risk TABLE [RELEASE] --quasi age,sex,zip`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from pydantic import ValidationError
+from pyspark.sql import SparkSession
+
+from anon_spark.assessment import Assessment, RiskFacts, assess
+from anon_spark.assessment.facts import percent
+from anon_spark.assessment.pages import RiskPage
+from anon_spark.config import InputSpec, is_path, is_uri, relation
+from anon_spark.config.problems import problems
+from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.io.nesting import reads_little
+from anon_spark.io.places import require_writable
+from anon_spark.io.tables import Snapshot, read_snapshot
+from anon_spark.model.findings import by_level
+from anon_spark.report.formats import show
+from anon_spark.report.run_report import versioned
+
+FORMATS: tuple[str, ...] = get_args(InputSpec.model_fields["format"].annotation)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command asks for, checked as far as that needs no Spark."""
+
+    table: InputSpec
+    release: InputSpec | None
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    person: str | None
+    population: float | None
+
+    @property
+    def reads_little(self) -> bool:
+        """Whether all tables have few bytes, so that a session should start fast."""
+        return reads_little(self.table) and (self.release is None or reads_little(self.release))
+
+
+def asked(options: argparse.Namespace) -> Request:
+    """The request of a command line. Raises ConfigurationError; needs no Spark."""
+    settings = dict(_pair(text) for text in options.option)
+    table = _spec(options.table, options.format, settings, "TABLE")
+    release = None
+    if options.release is not None:
+        kind = _format_of(options.release, options.format)
+        release = _spec(options.release, kind, settings if kind == table.format else {}, "RELEASE")
+    if options.output is not None:
+        _refuse_place(options.output, table, release)
+    quasi = _columns(options.quasi)
+    if not quasi:
+        raise ConfigurationError("--quasi: name at least one column that somebody may know of a person, as in age,sex,zip.")
+    population = _population(options.population)
+    return Request(table, release, quasi, _columns(options.sensitive), options.person, population)
+
+
+def measured(request: Request, spark: SparkSession) -> RiskPage:
+    """The assessment of the table, or of both tables side by side. Cost: that of `assess`, for each table."""
+    before = _assessed(request, _read(spark, request.table, "TABLE"), "TABLE")
+    if request.release is None:
+        return before
+    return before.beside(_assessed(request, _read(spark, request.release, "RELEASE"), "RELEASE"))
+
+
+def lines(page: RiskPage) -> Iterator[str]:
+    """The measurement in a few lines, for a terminal."""
+    for name, facts in page.tables.items():
+        several = len(page.tables) > 1
+        if several:
+            yield f"{name}:"
+        yield from (f"{'  ' if several else ''}{line}" for line in _lines(facts))
+    for finding in by_level(page.findings):
+        yield f"  {finding.level:6}  {finding.text}"
+    for text in page.warnings:
+        yield f"  left out  {text}"
+
+
+def _lines(facts: RiskFacts) -> Iterator[str]:
+    found = facts.look_up
+    yield facts.sentence()
+    unique = f"{show(found.unique_rows)} unique ({percent(found.unique_share)})"
+    yield f"{show(found.rows)} rows in {show(found.classes)} classes, {unique}"
+    above = ", ".join(f"{percent(share)} above {threshold:g}" for threshold, share in found.above.items())
+    yield f"prosecutor: highest {show(found.highest)}, average {show(found.average)}; {above}"
+    yield f"marketer: {percent(found.marketer)} expected to be found"
+    if facts.population is not None:
+        population = facts.population
+        yield f"journalist: highest {show(population.highest_chance)}, average {show(population.average_chance)}"
+        chosen = population.uniques.chosen
+        trust = "" if population.uniques.holds else "; not to be relied on"
+        yield f"unique in the population: {percent(population.unique_share)} ({chosen or 'no model has a solution'}{trust})"
+    if facts.column_sets is not None:
+        for smallest in facts.column_sets.smallest():
+            sets = "; ".join(f"{' + '.join(one.columns)} ({percent(one.unique_share)})" for one in smallest.strongest[:3])
+            yield f"single out more than {percent(smallest.share)}: {sets or 'no set of columns does'}"
+    for one in facts.disclosure:
+        yield (
+            f"{one.column}: least l {one.least_l}, entropy l {show(one.entropy_l)}, t {show(one.t_equal)}, β {show(one.beta)}, "
+            f"{percent(one.one_value_share)} of the rows in classes with one value"
+        )
+
+
+# -- what is checked before Spark starts -----------------------------------------------------------------------------
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _population(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text.replace("_", ""))
+    except ValueError:
+        raise ConfigurationError("--population: give a fraction, such as 0.1, or a number of people, such as 80000000.") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ConfigurationError("--option: give KEY=VALUE, such as header=true.")
+    return name, value
+
+
+def _format_of(place: str, asked_for: str | None) -> str:
+    """The format of a table: that of its files where they show it, else what was asked for, else delta."""
+    if is_path(place) and not is_uri(place) and (Path(place) / "_delta_log").is_dir():
+        return "delta"
+    ending = Path(place).suffix.removeprefix(".").lower()
+    return asked_for or (ending if is_path(place) and ending in FORMATS else "delta")
+
+
+def _spec(place: str, kind: str | None, settings: dict[str, str], what: str) -> InputSpec:
+    try:
+        return InputSpec.model_validate(
+            {"table": place, "format": kind or _format_of(place, None), "options": settings}
+        )
+    except ValidationError as error:
+        found = [f"{what}: {text}" for _, text in problems(error, InputSpec)]
+        raise ConfigurationError("\n".join(found), problems=found) from None
+
+
+def _refuse_place(page: str, table: InputSpec, release: InputSpec | None) -> None:
+    """Refuse a page that cannot be written, or that would lie in one of the tables."""
+    if is_uri(page):
+        raise ConfigurationError("--output: a page is a file on the driver. Give a path without scheme.")
+    path = Path(page).absolute()
+    if path.is_dir() or path.suffix != ".html":
+        raise ConfigurationError(f"--output: {page} cannot be written. Give a path that ends in .html.")
+    require_writable(str(path.parent), "--output", page)
+    for what, spec in (("TABLE", table), ("RELEASE", release)):
+        if spec is None or not is_path(spec.table):
+            continue
+        overlap = relation(str(path), spec.table if is_uri(spec.table) else str(Path(spec.table).absolute()))
+        if overlap is not None:
+            raise ConfigurationError(f"--output: {overlap} {what}. Choose a place apart from it.")
+
+
+# -- what is read ----------------------------------------------------------------------------------------------------
+
+
+def _read(spark: SparkSession, spec: InputSpec, what: str) -> Snapshot:
+    try:
+        return read_snapshot(spark, spec, what)
+    except ConfigurationError as error:
+        text = str(error).replace(f"{what}.table", what).replace(f"{what}.format", "--format")
+        raise ConfigurationError(text) from error
+
+
+def _assessed(request: Request, table: Snapshot, what: str) -> Assessment:
+    name = versioned(table.table, table.version) or table.table
+    try:
+        return assess(table.frame, request.quasi, request.sensitive, request.person, request.population, name=name)
+    except (ConfigurationError, DataError) as error:
+        if request.release is None:
+            raise
+        raise type(error)(f"{what}: {error}", **error.facts) from error
