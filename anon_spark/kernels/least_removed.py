@@ -53,12 +53,12 @@ def _holds_capped(own: Ints, cap: int, c: float, least: int, log_l: float) -> bo
         tail = 0
         for position in range(least - 1, descending.size):
             tail += descending[position]
-        return descending[0] < c * tail * (1 + NEAR) + NEAR
+        return bool(descending[0] < c * tail * (1 + NEAR) + NEAR)
     total, terms = 0, 0.0
     for count in capped:
         total += count
         terms += count * np.log(count)
-    return np.log(total) - terms / total - log_l > -NEAR
+    return bool(np.log(total) - terms / total - log_l > -NEAR)
 
 
 @compiled

@@ -58,7 +58,7 @@ class SensitiveColumn:
 
     def kept(self, classes: Histograms) -> NDArray[np.bool_]:
         """Whether each class keeps all models."""
-        return self.least_removed(classes, count=False) == 0
+        return np.asarray(self.least_removed(classes, count=False) == 0)
 
     def least_removed(self, classes: Histograms, count: bool = True) -> Ints:
         """How many rows of each class must go at least, whatever a node below does with it: 0 iff the class keeps all models.
