@@ -65,7 +65,7 @@ FAULTS: list[tuple[str, object, str]] = [
     # unknown keys: path and nearest
     ("columns.quasi_identifers", {}, "columns.quasi_identifers: unknown key. Did you mean: quasi_identifiers?"),
     ("colums", {}, "colums: unknown key. Did you mean: columns?"),
-    ("privacy.K", 3, "privacy.K: unknown key. Known here: k, suppression."),
+    ("privacy.K", 3, "privacy.K: unknown key. Known here: k, suppression, sensitive, map_k, presence."),
     ("k", 3, "k: unknown key. Did you mean: privacy.k?"),
     (f"{QUASI}.age.intervals.form", 3, f"{QUASI}.age.intervals.form: unknown key. Did you mean: from?"),
     (f"{QUASI}.age.level", 3, f"{QUASI}.age.level: unknown key. Did you mean: levels?"),
@@ -108,7 +108,7 @@ FAULTS: list[tuple[str, object, str]] = [
     ("nulls", True, "nulls: should be one of value, suppress"),
     ("input.format", "orc", "input.format: should be one of delta, parquet, csv, json"),
     # privacy
-    ("privacy.k", 1, "privacy.k: should be at least 2"),
+    ("privacy.k", 1, "privacy.k: is 1, which protects nobody; give at least 2, or map_k with a population"),
     ("privacy.k", True, "privacy.k: should be a whole number"),
     ("privacy.k", 2.0, "privacy.k: should be a whole number"),
     ("privacy.k", "10", "privacy.k: should be a whole number"),
@@ -332,7 +332,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("override", "message"), [
     ("output.tabel=x", "output.tabel: unknown key. Did you mean: table?"),
     ("ouput.table=x", "ouput: unknown key. Did you mean: output?"),
-    ("privacy.k=1", "privacy.k: should be at least 2"),
+    ("privacy.k=1", "privacy.k: is 1, which protects nobody; give at least 2, or map_k with a population"),
     ("privacy.k", "--set: should be key=value with a dotted key, such as output.table=people"),
     ("=5", "--set: should be key=value with a dotted key, such as output.table=people"),
     ("privacy..k=5", "--set: should be key=value with a dotted key, such as output.table=people"),
