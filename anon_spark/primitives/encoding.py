@@ -309,7 +309,7 @@ def key_column(
     if isinstance(kind, (T.BooleanType, T.DateType, T.DecimalType, T.TimestampType, T.TimestampNTZType)):
         return column.cast("string")
     raise ConfigurationError(
-        f"{where}.{name}: a column of type {kind.simpleString()} has no hierarchy or model. "
+        f"{where}.{name}: a column of type {kind.simpleString()} has no {'model' if hierarchy is None else 'hierarchy'}. "
         "Use a text, number, truth value, date or timestamp."
     )
 

@@ -110,7 +110,9 @@ def kept_classes(node: Node, with_population: bool) -> dict[tuple[str, ...], int
     return kept
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["models", "with population"])
+@pytest.fixture(
+    scope="module", params=[False, pytest.param(True, marks=pytest.mark.long)], ids=["models", "with population"]
+)
 def ways(request: pytest.FixtureRequest, spark: SparkSession, workspace: Workspace) -> tuple[bool, dict[str, Any]]:
     """The same table held by the driver, in files and sent with tasks, and counted by shuffles."""
     more: dict[str, Any] = {"population": population(spark)} if request.param else {}

@@ -43,7 +43,7 @@ def quasi(**spec: object) -> dict[str, Any]:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     # the job file
     "unknown key": ({"privacy__kk": 3}, "privacy.kk: unknown key. Did you mean: k?"),
-    "k below 2": ({"privacy__k": 1}, "privacy.k: should be at least 2"),
+    "k below 2": ({"privacy__k": 1}, "privacy.k: is 1, which protects nobody; give at least 2, or map_k"),
     "suppression too large": ({"privacy__suppression": 1.0}, "privacy.suppression: should be below 1"),
     "suppression negative": ({"privacy__suppression": -0.1}, "privacy.suppression: should be at least 0"),
     "a text for a number": ({"privacy__k": "ten"}, "privacy.k: should be a whole number"),
@@ -153,7 +153,7 @@ def test_every_problem_has_its_line(town: Town, capsys: pytest.CaptureFixture[st
 
     assert sorted(said(capsys)) == [
         "nulls: should be one of value, suppress",
-        "privacy.k: should be at least 2",
+        "privacy.k: is 1, which protects nobody; give at least 2, or map_k with a population",
         "privacy.kk: unknown key. Did you mean: k?",
     ]
 

@@ -105,6 +105,7 @@ def test_faults_of_a_job_file(spark: SparkSession, tmp_path: Path, changes: dict
     assert says in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_population_is_kept_audited_and_refused_where_it_lacks_people(spark: SparkSession, workdir: Path) -> None:
     town = Town.founded(spark, workdir)
     everybody = people(600).select(["age", "sex", "city"]).rename_columns(["age", "sex", "town"])

@@ -87,7 +87,7 @@ def sensitive_columns(draw: st.DrawFn, rows: int) -> list[tuple[list[int], Sensi
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.data())
 def test_compiled_answers_are_the_exact_ones(data: st.DataObject) -> None:
     classes = data.draw(st.lists(st.lists(st.integers(0, 6), min_size=4, max_size=4).filter(any), min_size=1, max_size=8))
@@ -106,7 +106,7 @@ def test_compiled_answers_are_the_exact_ones(data: st.DataObject) -> None:
     assert [exact_models.holds(model, counts, totals.tolist(), levels) for counts in table.tolist()] == truth
 
 
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(st.data(), cases(), st.sampled_from(["glm", "dm", "cm"]), st.sampled_from([1, 64]), st.booleans())
 def test_the_exact_front_is_the_exhaustive_front_is_the_true_front(
     data: st.DataObject, case: Case, loss: str, batch: int, guided: bool
@@ -132,7 +132,7 @@ def labels_of(column: SensitiveColumn) -> dict[int, tuple[str, ...]]:
     return {code: (*(f"{level}-{label}" for level, label in enumerate(path)), "*") for code, path in paths}
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.data(), cases(), st.integers(2, 6), st.sampled_from([1, 5, 10_000]))
 def test_the_least_loss_for_one_k_is_bounded(data: st.DataObject, case: Case, k: int, max_nodes: int) -> None:
     sensitive = data.draw(sensitive_columns(len(case.rows)))
@@ -148,7 +148,7 @@ def test_the_least_loss_for_one_k_is_bounded(data: st.DataObject, case: Case, k:
         assert found.lower_bound == found.point.loss
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data(), cases())
 def test_what_poka_visits_keeps_the_models(data: st.DataObject, case: Case) -> None:
     sensitive = data.draw(sensitive_columns(len(case.rows)))
@@ -177,7 +177,7 @@ def test_a_class_that_fails_may_take_in_one_that_holds() -> None:
     assert best.point.node == (0,)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data(), cases())
 def test_without_suppression_every_model_is_monotone(data: st.DataObject, case: Case) -> None:
     """Above a node that keeps the models every node keeps them: the same holds for distinct l with suppression."""
@@ -200,7 +200,7 @@ def test_ties_are_decided_exactly() -> None:
     assert not SensitiveColumn((EntropyL(Fraction(28284271247461902, 10**16)),), np.array([2, 1, 1])).kept(uneven).any()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data(), cases())
 def test_what_bounds_the_nodes_below(data: st.DataObject, case: Case) -> None:
     """What `exact` relies on: below a node, no k is larger and suppression adds no less at any k, whatever the models."""
