@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, NumericType, TimestampNTZType, TimestampType
 
 from anon_spark.assessment.question import Question
-from anon_spark.assessment.reading import value_hash
+from anon_spark.assessment.reading import tuple_hash, value_hash
 from anon_spark.columns import PREFIX, ROWS, quoted
 from anon_spark.errors import DataError
 from anon_spark.kernels.classes import Ints
@@ -151,8 +151,8 @@ def _order(kind: DataType, value: Column) -> Column:
 
 def _pairs(df: DataFrame, question: Question) -> DataFrame:
     """Rows by class, sensitive column and value, all as hashes. Cost: one shuffle; no action."""
-    classes = F.xxhash64(*(value_hash(df, name, at) for at, name in enumerate(question.quasi)))
-    plain = df.select(classes.alias(KEY), *(_sensitive(df, name).alias(name) for name in question.sensitive))
+    sensitive = [_sensitive(df, name).alias(name) for name in question.sensitive]
+    plain = df.select(tuple_hash(df, question.quasi).alias(KEY), *sensitive)
     values = [
         F.struct(F.lit(at).alias(COLUMN), value_hash(plain, name, 0).alias(VALUE)) for at, name in enumerate(question.sensitive)
     ]
