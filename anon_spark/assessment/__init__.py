@@ -44,7 +44,7 @@ def assess(
     quasi: columns that somebody may know; sensitive: columns that nobody should learn; person: a column that tells persons
     apart, so that a class counts persons; population: the fraction of a population that the table is, or the population's
     number of people; name: of the table, for the page; sets: whether every set of columns is looked at; held_bytes: up to which
-    the driver holds the distinct tuples.
+    the driver holds distinct tuples, and as much again of the counts of their sensitive values.
     Guarantee: reads only. Counts are exact up to collisions of 64-bit hashes, the same for every partitioning and wherever the
     tuples are held. No value of a record is in the result, nor in an error.
     Cost: one groupBy of the quasi-identifiers, one of (class, value) for all sensitive columns, and a small job for each of
@@ -66,7 +66,7 @@ def assess(
         with _timed(seconds, "column_sets"):
             counted = column_sets(tuples.column_sets(), question.quasi, sizes.total_rows)
     with _timed(seconds, "sensitive_columns"):
-        disclosed = disclosure(df, question, sizes.total_classes)
+        disclosed = disclosure(df, question, sizes.total_rows, sizes.total_classes, held_bytes)
     facts = RiskFacts(
         quasi=question.quasi,
         sensitive=question.sensitive,

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, NumericType, TimestampNTZType, TimestampType
 
 from anon_spark.assessment.question import Question
-from anon_spark.assessment.reading import value_hash
+from anon_spark.assessment.reading import tuple_hash, value_hash
 from anon_spark.columns import PREFIX, ROWS, quoted
 from anon_spark.errors import DataError
 from anon_spark.kernels.classes import Ints
@@ -26,6 +26,8 @@ from anon_spark.model.guarantee.models import MOST_VALUES
 
 KEY, COLUMN, VALUE, ORDER = (PREFIX + name for name in ("class_key", "column", "value", "order_text"))
 TASK_PAIRS = 1_000_000
+MOST_TASKS = 1_000
+PAIR_BYTES = 28  # class, column, value, rows
 SUMS = ("classes", "rows", "one_value_rows", "below_3_rows", "lacking_classes")
 SMALL_IS_BAD = ("values", "entropy_l")  # of all other measures the greatest is the worst
 
@@ -71,16 +73,27 @@ class Domain:
     ordered: bool
 
 
-def disclosure(df: DataFrame, question: Question, tuples: int) -> list[Disclosure]:
-    """The measures of every sensitive column. tuples: about how many classes there are.
+def disclosure(df: DataFrame, question: Question, rows: int, classes: int, held_bytes: int) -> list[Disclosure]:
+    """The measures of every sensitive column of a table with so many rows and classes.
 
+    held_bytes: up to which the driver takes the counts of all classes; above, tasks measure them, with equal results.
     Cost: a small job per column, which counts its values, and one job for all, with one groupBy of (class, value).
     """
     if not question.sensitive:
         return []
     domains = [_domain(df, column) for column in question.sensitive]
+    most = sum(min(rows, classes * domain.hashes.size if domain.hashes.size else rows) for domain in domains)
     pairs = _pairs(df, question)
-    tasks = max(2, min(1_000, -(-tuples * len(domains) // TASK_PAIRS)))
+    if most * PAIR_BYTES <= held_bytes:
+        table = pa.Table.from_batches([worst_of(pairs.toArrow(), domains)])
+    else:
+        table = _in_tasks(pairs, domains, most)
+    return [_combined(table, at, column, domains[at]) for at, column in enumerate(question.sensitive)]
+
+
+def _in_tasks(pairs: DataFrame, domains: Sequence[Domain], most: int) -> pa.Table:
+    """Sums and worst measures, a row per task and column: all values of a class are in one task."""
+    tasks = max(2, min(MOST_TASKS, -(-most // TASK_PAIRS)))
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = [batch for batch in batches if batch.num_rows]
@@ -89,8 +102,7 @@ def disclosure(df: DataFrame, question: Question, tuples: int) -> list[Disclosur
 
     names = [COLUMN, *SUMS, *MEASURES]
     partial = pairs.repartition(tasks, KEY).mapInArrow(work, ", ".join(f"{name} double" for name in names))
-    table = partial.toArrow()  # a row per task and column
-    return [_combined(table, at, column, domains[at]) for at, column in enumerate(question.sensitive)]
+    return partial.toArrow()
 
 
 def _sensitive(df: DataFrame, name: str) -> Column:
@@ -139,8 +151,8 @@ def _order(kind: DataType, value: Column) -> Column:
 
 def _pairs(df: DataFrame, question: Question) -> DataFrame:
     """Rows by class, sensitive column and value, all as hashes. Cost: one shuffle; no action."""
-    classes = F.xxhash64(*(value_hash(df, name, at) for at, name in enumerate(question.quasi)))
-    plain = df.select(classes.alias(KEY), *(_sensitive(df, name).alias(name) for name in question.sensitive))
+    sensitive = [_sensitive(df, name).alias(name) for name in question.sensitive]
+    plain = df.select(tuple_hash(df, question.quasi).alias(KEY), *sensitive)
     values = [
         F.struct(F.lit(at).alias(COLUMN), value_hash(plain, name, 0).alias(VALUE)) for at, name in enumerate(question.sensitive)
     ]

@@ -6,6 +6,7 @@ one in a million.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
@@ -29,11 +30,20 @@ def hash_columns(columns: int) -> list[str]:
 
 def value_hash(df: DataFrame, name: str, place: int) -> Column:
     """A value as a hash that also covers the place of its column; null is 0. NaN equals NaN, and 0.0 equals -0.0."""
+    parts = _parts(df, name)
+    return F.when(F.isnull(exact(df, name)), F.lit(0).cast("bigint")).otherwise(F.xxhash64(F.lit(place), *parts))
+
+
+def tuple_hash(df: DataFrame, names: Sequence[str]) -> Column:
+    """All values of a row in one hash, in which a null counts; rows that agree in `value_hash` of every column agree here."""
+    return F.xxhash64(*(part for name in names for part in (F.isnull(exact(df, name)), *_parts(df, name))))
+
+
+def _parts(df: DataFrame, name: str) -> list[Column]:
     kind, value = df.schema[name].dataType, exact(df, name)
-    if isinstance(kind, (FloatType, DoubleType)):
-        value = value + F.lit(0.0)
-    parts = hashable(df, name) if isinstance(kind, (ArrayType, StructType)) else [value]
-    return F.when(F.isnull(value), F.lit(0).cast("bigint")).otherwise(F.xxhash64(F.lit(place), *parts))
+    if isinstance(kind, (ArrayType, StructType)):
+        return hashable(df, name)
+    return [value + F.lit(0.0) if isinstance(kind, (FloatType, DoubleType)) else value]
 
 
 def entries_frame(df: DataFrame, question: Question) -> DataFrame:

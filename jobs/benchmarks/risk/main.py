@@ -22,6 +22,7 @@ from jobs.benchmarks.risk.populations import simulated, simulation_text
 from jobs.markdown import table
 
 SIZES = (1_000_000, 10_000_000)
+REPEATS = 3  # of the groupBy, whose first run reads files that are not in memory yet: the best counts
 MOST, MOST_SETS = 3.0, 20.0  # groupBys: for everything but the sets of columns, and for these
 
 
@@ -29,7 +30,8 @@ def whole_run(spark: SparkSession, rows: int, folder: Path) -> dict[str, Any]:
     """An assessment of the census beside one groupBy of its eight columns; sets of columns also from tuples left in Spark."""
     read = written_census(spark, rows, folder)
     names = list(QUASI_IDENTIFIERS)
-    group, _ = timed(lambda: read.groupBy(*names).count().write.format("noop").mode("overwrite").save())
+    grouped = read.groupBy(*names).count()
+    group = min(timed(lambda: grouped.write.format("noop").mode("overwrite").save())[0] for _ in range(REPEATS))
     plain, _ = timed(lambda: assess(read, names, ["disease"], population=0.1, sets=False))
     total, page = timed(lambda: assess(read, names, ["disease"], population=0.1))
     spread, other = timed(lambda: assess(read, names, held_bytes=0))
@@ -75,9 +77,10 @@ def cost_text(grown: Sequence[dict[str, Any]]) -> str:
         [
             "### Cost of an assessment (census of eight columns, one sensitive; standalone master, two one-core workers, driver "
             "1g, maxResultSize 64m; seconds)",
-            f"Asked for: at most {MOST:g} times one groupBy of the eight columns for everything but the 255 sets of columns, and "
-            f"at most {MOST_SETS:g} times for these. Held: distinct tuples on the driver, the default; spread: tuples left in "
-            "Spark, as for tables with too many of them; both give the same counts, which is checked in the run.",
+            f"Asked for: at most {MOST:g} times one groupBy of the eight columns (the best of {REPEATS}) for everything but the "
+            f"255 sets of columns, and at most {MOST_SETS:g} times for these. Held: distinct tuples on the driver, the default; "
+            "spread: tuples left in Spark, as for tables with too many of them; both give the same counts, which is checked in "
+            "the run.",
             table(head, rows),
         ]
     )
