@@ -103,7 +103,7 @@ def lack_of_entropy(rows: Ints, least: int, limit: float) -> float:
     above = np.log(max(1, total)) - terms / max(1, total) - limit
     if (even and several >= least) or (not even and above >= NEAR):
         return 0.0
-    return max(NEAR, -above / limit)
+    return float(max(NEAR, -above / limit))
 
 
 @compiled

@@ -89,7 +89,7 @@ def lack_together(tuples: Tuples, classes: Changing, one: int, other: int, k: in
         if number == other:
             break
         number = other
-    missing = taken_lack(tuples.counts) + max(0, k - size) / k
+    missing: float = taken_lack(tuples.counts) + max(0, k - size) / k
     for column in range(gathered.shape[0]):
         missing += (gathered[column] < 0).sum() / gathered.shape[1]
     return missing

@@ -57,19 +57,21 @@ def refined(
 def made_to_keep(
     levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int, sweeps: int
 ) -> Changing:
-    """Classes that keep the models: those given, joined (decision M-14), or a partition from the top if it loses less.
+    """Classes that keep the models: those given, joined (decision M-14) or repaired, or one of two partitions from the top.
 
-    Without sweeps, and up to MOST_JOINED classes, they are only joined.
+    The one of least loss. Without sweeps they are only joined; more than MOST_JOINED are partitioned from the top.
     """
-    many = classes.used[0] > MOST_JOINED
-    if not many:
-        join_failing(levels, weights, tuples, classes, k)
-        if sweeps == 0:
-            return classes
-    other = top_down(levels, weights, tuples, k, FILLED)
-    if not many and total_loss(classes) <= total_loss(other):
-        return classes
-    return classes_from(levels, weights, tuples, other.class_of, int(other.used[0]), classes.size.size)
+    count, room = int(classes.used[0]), classes.size.size
+    starts = [top_down(levels, weights, tuples, k, FILLED)] if sweeps > 0 or count > MOST_JOINED else []
+    if count <= MOST_JOINED:
+        joined = classes_from(levels, weights, tuples, classes.class_of, count, count)
+        join_failing(levels, weights, tuples, joined, k)
+        starts.append(joined)
+        if sweeps > 0:
+            repair(levels, weights, tuples, classes, k)
+            starts += [classes, top_down(levels, weights, tuples, k, LOOSE)]
+    best = min(starts, key=total_loss)
+    return classes_from(levels, weights, tuples, best.class_of, int(best.used[0]), room)
 
 
 @compiled

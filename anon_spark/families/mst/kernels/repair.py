@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_spark.families.mst.kernels.counts import has_models
+from anon_spark.families.mst.kernels.counts import count_in, has_models
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
 from anon_spark.families.mst.kernels.keeping import (
@@ -12,7 +12,9 @@ from anon_spark.families.mst.kernels.keeping import (
     diverse_without,
     gathered_values,
     is_class,
+    keeps_models,
     lack_together,
+    taken_lack,
 )
 from anon_spark.families.mst.kernels.local_search import MOST_ROWS, dissolve
 from anon_spark.families.mst.kernels.losses import (
@@ -33,6 +35,8 @@ from anon_spark.families.mst.kernels.losses import (
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.histograms import Floats
+
+MOST_LENT = 3  # rows that a class takes because of a model, in multiples of k
 
 
 @compiled
@@ -64,37 +68,67 @@ def borrowed(
 ) -> tuple[int, Codes]:
     """What it costs that a class takes tuples, each where the loss grows least, until it is large and diverse enough.
 
-    A class lends once. Nothing is changed. Returns the growth and the tuples lent; LARGE if it cannot be.
+    With models, each where the loss grows least for what is made good of the lack. A class lends once. Nothing is changed.
+    Returns the growth and the tuples lent; LARGE if it cannot be.
     """
     lent, lenders, cost = np.zeros(0, dtype=np.int32), np.zeros(classes.size.size, dtype=np.bool_), 0
     level, leaf = classes.level[number].copy(), classes.leaf[number]
     size, weight = classes.size[number], classes.weight[number]
-    gathered = gathered_values(tuples, classes, number)
-    while size < k or not is_diverse(gathered):
-        best, least, best_weight = EMPTY, LARGE, 0
+    gathered, missing = gathered_values(tuples, classes, number), lack_with(tuples, classes, number, lent, wide(EMPTY))
+    while size < k or not is_diverse(gathered) or missing > 0:
+        best, least, best_weight, best_growth = EMPTY, LARGE, 0, 0
+        if missing > 0 and size - classes.size[number] > MOST_LENT * k:
+            return LARGE, lent
         for member in range(tuples.rows.size):
             own, rows = wide(classes.class_of[member]), tuples.rows[member]
             if own == number or classes.size[own] - rows < k or lenders[own]:
                 continue
-            if size >= k and not adds_value(gathered, tuples.values[member]):
+            if size >= k and missing == 0 and not adds_value(gathered, tuples.values[member]):
                 continue
             grown = weight_with_tuple(levels, weights, level, leaf, weight, tuples.leaf[member], LARGE)
             growth = (size + rows) * grown - size * weight - classes.size[own] * classes.weight[own]
             if growth >= least:
                 continue
             growth += (classes.size[own] - rows) * weight_without(levels, weights, tuples, classes, own, member)
-            if growth < least and diverse_without(tuples, classes, own, member):
-                best, least, best_weight = member, growth, grown
+            price = growth
+            if missing > 0 and growth < least:
+                part = 1 - lack_with(tuples, classes, number, lent, member) / missing
+                price = LARGE if part <= 0 else int(min(LARGE / 1.0, growth / part)) if growth > 0 else growth
+            if price < least and lends(tuples, classes, own, member):
+                best, least, best_weight, best_growth = member, price, grown, growth
         if best == EMPTY:
             return LARGE, lent
-        cost += least
+        cost += best_growth
         lent = np.append(lent, np.int32(best))
         lenders[classes.class_of[best]] = True
         size, weight = size + tuples.rows[best], best_weight
         climb(levels, level, leaf, tuples.leaf[best])
         for column in range(gathered.shape[0]):
             add_values(gathered[column], tuples.values[best, column])
+        missing = lack_with(tuples, classes, number, lent, wide(EMPTY))
     return cost, lent
+
+
+@compiled
+def lends(tuples: Tuples, classes: Changing, own: int, member: int) -> bool:
+    """Whether a class can do without one of its tuples."""
+    return diverse_without(tuples, classes, own, member) and keeps_models(tuples, classes, own, member, wide(EMPTY))
+
+
+@compiled
+def lack_with(tuples: Tuples, classes: Changing, number: int, lent: Codes, more: int) -> float:
+    """What a class with the tuples lent, and one more unless EMPTY, lacks of the models; 0 if nothing."""
+    if not has_models(tuples.counts):
+        return 0.0
+    member = classes.head[number]
+    while member != EMPTY:
+        count_in(tuples.counts, wide(member))
+        member = classes.next_of[member]
+    for member in lent:
+        count_in(tuples.counts, wide(member))
+    if more != EMPTY:
+        count_in(tuples.counts, wide(more))
+    return taken_lack(tuples.counts)
 
 
 # --- joining ----------------------------------------------------------------------------------------------------------------
