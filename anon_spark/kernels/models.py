@@ -137,7 +137,8 @@ class SensitiveColumn:
         if model.distance == "equal":
             return np.arange(self.width, dtype=np.int32)[None]
         assert self.levels is not None, "a hierarchical distance comes with its levels"
-        return self.levels
+        # a hierarchy may know values that the column does not have: codes without gaps are below the width
+        return np.array([np.unique(codes, return_inverse=True)[1] for codes in self.levels], dtype=np.int32)
 
     def _exactly(self, number: int, classes: Histograms, index: int) -> bool:
         """The exact answer for one class; equal classes are decided once."""

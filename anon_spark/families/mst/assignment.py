@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from anon_spark.columns import PREFIX, ROWS, quoted
 from anon_spark.engine import small_frame
 from anon_spark.errors import DataError
 from anon_spark.families.mst.blocks import cut_in_blocks, number_tuples
-from anon_spark.families.mst.frames import HEAD, TID, VALUES, leaf_columns, level_columns, whole
+from anon_spark.families.mst.frames import COUNTS, HEAD, TID, VALUES, leaf_columns, level_columns, whole
 from anon_spark.families.mst.partition import Settings, cut_tree, merge_small, ranks_and_heads
 from anon_spark.families.mst.refinement import (
     BLOCK,
     Refining,
+    Sensitive,
     blocks_of,
     in_held_blocks,
     refine_blocks,
@@ -37,11 +37,9 @@ from anon_spark.kernels.tuples import TupleTable
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns
-from anon_spark.primitives.classes.held import DROPPED, HASH, Held, tuple_hash
 from anon_spark.primitives.rounds import Workspace
 
 NOTE = PREFIX + "note"  # one row of the result carries the statistics instead of a tuple
-HASHES = 2**20  # most hashes that a task holds for one tuple
 LEFT_OUT = -1
 
 
@@ -65,11 +63,11 @@ def assign(
     values: DataFrame | pa.Table | None,
     progress: Progress | None = None,
 ) -> Assignment:
-    """Partition the distinct tuples; with l, `values` holds up to l hashes of each sensitive column per tuple.
+    """Partition the distinct tuples. values: per tuple, with l up to l hashes of each sensitive column, with models COUNTS.
 
     Tuples that the driver holds are partitioned there, with values in the order of the tuples.
 
-    Tree, cut and merging look at k alone; the refinement, in blocks of neighbouring classes, keeps k and reaches l.
+    Tree, cut and merging look at k alone; the refinement, in blocks of neighbouring classes, keeps k and reaches l and models.
     Guarantee: the same partition whether one task makes it or many.
     Cost: up to `settings.local_max` tuples in one task, about 140 bytes each; above, blocks and shares (blocks.py), and
     above `settings.merge_local_max` small classes merging in rounds (spread.py).
@@ -78,18 +76,21 @@ def assign(
     codes = code_columns(count)
     leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(count), strict=True)]
     names = [] if values is None else values.column_names if isinstance(values, pa.Table) else values.columns
-    held = [name for name in names if name.startswith(VALUES)]
+    distinct = [name for name in names if name.startswith(VALUES)]
+    held = [*distinct, *(name for name in names if name == COUNTS)]
     refining = Refining(
         frequencies.hierarchies,
         frequencies.rows,
         settings.k,
         settings.l,
-        len(held),
+        len(distinct),
         settings.sweeps,
         settings.visits,
         settings.block_tuples,
         settings.divided_max,
         settings.budget,
+        settings.least,
+        [column.portable() for column in settings.models],
     )
     if frequencies.held is not None:
         assert not isinstance(values, DataFrame), "the values of held tuples are held, too"
@@ -177,55 +178,6 @@ def _refined(assigned: DataFrame, statistics: dict[str, Any], refining: Refining
     return Assignment(assigned.select(*kept), {**statistics, "blocks": max(1, blocks) if refining.needed else None})
 
 
-def counted_value(frame: DataFrame, name: str) -> Column:
-    """A sensitive value as l counts it: null and NaN are one value."""
-    value = F.col(quoted(name))
-    return F.when(~F.isnan(value), value) if isinstance(frame.schema[name].dataType, (T.FloatType, T.DoubleType)) else value
-
-
-def sensitive_values(coded: DataFrame, codes: Sequence[str], sensitive: Sequence[str], most: int) -> DataFrame:
-    """Per tuple and sensitive column up to `most` distinct values, as hashes.
-
-    Two values with the same hash count as one, so a class may look less diverse than it is, never more.
-    """
-
-    return coded.groupBy(*codes).agg(*_few_values(coded, sensitive, most))
-
-
-def held_values(keyed: DataFrame, names: Sequence[str], held: Held, sensitive: Sequence[str], most: int) -> pa.Table:
-    """As `sensitive_values`, for the tuples that the driver holds, in their order. Cost: one job."""
-    found = keyed.groupBy(tuple_hash(names).alias(HASH)).agg(*_few_values(keyed, sensitive, most)).toArrow()
-    place = held.tuple_of[np.searchsorted(held.hashes, found.column(HASH).to_numpy())]
-    columns = {}
-    for position, name in enumerate(sensitive):
-        by_tuple: list[set[int]] = [set() for _ in range(held.table.size)]
-        for at, values in zip(place.tolist(), found.column(f"{VALUES}{position}").to_pylist(), strict=True):
-            if at != DROPPED:
-                by_tuple[at].update(values)
-        refuse_few_values(name, len(set().union(*by_tuple)), most)
-        columns[f"{VALUES}{position}"] = pa.array([sorted(values)[:most] for values in by_tuple], pa.list_(pa.int32()))
-    return pa.table(columns)
-
-
-def refuse_few_values(name: str, count: int, least: int) -> None:
-    """Refuse a sensitive column with fewer values than every class must have."""
-    if count < least:
-        raise DataError(f"Column {name} has {count} distinct values, l = {least} asks for more. Lower l.", values=count)
-
-
-def _few_values(frame: DataFrame, sensitive: Sequence[str], most: int) -> list[Column]:
-    """Of each sensitive column up to `most` distinct values, as hashes."""
-
-    def hashed(name: str) -> Column:
-        value = counted_value(frame, name)
-        return F.pmod(F.xxhash64(F.isnull(value), value), F.lit(HASHES)).cast("int")
-
-    return [
-        F.slice(F.array_sort(F.collect_set(hashed(name))), 1, most).alias(f"{VALUES}{position}")
-        for position, name in enumerate(sensitive)
-    ]
-
-
 class Parted(NamedTuple):
     """Tuples after the cut (rank and head), and with levels and blocks if small parts could be merged, too."""
 
@@ -252,7 +204,9 @@ def _cut_and_merged(
     statistics, level = parts.statistics, parts.levels[parts.class_of].astype(np.int32)
     if refining.needed:
         started = perf_counter()
-        sensitive = np.zeros((rows.size, 0, 0), dtype=np.int32) if values is None else refining.values_in(values)
+        sensitive = Sensitive(np.zeros((rows.size, 0, 0), dtype=np.int32))
+        if values is not None:
+            sensitive = refining.sensitive_in(values)
         block = blocks_of(refining, leaf.T, level, sensitive)
         if block.max() == 0:
             level = refined_levels(refining, leaf.T, level, rows, sensitive)

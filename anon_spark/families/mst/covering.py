@@ -74,3 +74,30 @@ def class_losses(levels: Codes, codes: Codes, hierarchies: Sequence[Hierarchy]) 
         weights = np.concatenate(hierarchy.weights)
         loss += weights[offsets[levels[:, at]] + codes[:, at]] * (common // totals[at])
     return np.unique(loss, return_inverse=True)[1].astype(np.int64)  # only ranks are compared
+
+
+def labels_of_nodes(hierarchy: Hierarchy) -> list[str | None]:
+    """The label of every leaf on every level, level by level."""
+    return [
+        hierarchy.labels[level][code] for level in range(hierarchy.height + 1) for code in hierarchy.codes[level].tolist()
+    ]
+
+
+def published_classes(
+    labels: Sequence[Sequence[str | None]], hierarchies: Sequence[Hierarchy]
+) -> PublishedClasses:
+    """Classes as levels and codes of these hierarchies; a class with a label they do not have covers nothing here."""
+    nodes: list[dict[str | None, tuple[int, int]]] = []
+    for hierarchy in hierarchies:
+        known: dict[str | None, tuple[int, int]] = {}
+        for level in range(hierarchy.height + 1):
+            for code, label in enumerate(hierarchy.labels[level]):
+                known.setdefault(label, (level, code))
+        nodes.append(known)
+    classes = [
+        [known[label] for label, known in zip(row, nodes, strict=True)]
+        for row in labels
+        if all(label in known for label, known in zip(row, nodes, strict=True))
+    ]
+    both = np.array(classes, dtype=np.int32).reshape(len(classes), len(hierarchies), 2)
+    return PublishedClasses(np.ascontiguousarray(both[:, :, 0]), np.ascontiguousarray(both[:, :, 1]))

@@ -15,12 +15,17 @@ from anon_spark.columns import LEAF, LEVEL, PREFIX
 from anon_spark.engine import crossed
 from anon_spark.families.mst.kernels.neighbours import Classes
 from anon_spark.kernels.classes import Codes
+from anon_spark.kernels.histograms import Histograms
 
 TID = PREFIX + "tid"  # the rank of a tuple in lexicographic order, or a number that sorts like it
 HEAD = PREFIX + "head"  # the least TID of the tuple's part after the cut
 IDENT = PREFIX + "ident"  # the least TID of a class
 SIZE = PREFIX + "size"
 VALUES = PREFIX + "values_"  # + position: up to l distinct values of a sensitive column, as hashes
+HASHES = 2**20  # of values
+COUNTS = PREFIX + "counts"  # list of (CODE, COUNT): the rows of each value, of all columns with models numbered through
+CODE, COUNT = "code", "count"
+LABEL = PREFIX + "label_"  # + position: a published label of a class
 SHARE = PREFIX + "share"
 TRIES = 32  # keys per share: one of them falls into its partition
 
@@ -82,17 +87,30 @@ def whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     return pa.Table.from_batches(received) if received else None
 
 
-def values_of(table: pa.Table, columns: int, most: int) -> Codes:
-    """Lists of hashes (VALUES) as an array rows × columns × most, -1 where a list is shorter."""
-    values = np.full((table.num_rows, columns, most), -1, dtype=np.int32)
-    for column in range(columns):
+def values_of(table: pa.Table, least: Sequence[int]) -> Codes:
+    """Lists of hashes (VALUES) as an array rows × columns × most, -1 where a list is shorter. least: by column.
+
+    A column that needs fewer values than another has some in every row that are no hashes, so that the room left is its own.
+    """
+    most = max(least, default=0)
+    values = np.full((table.num_rows, len(least), most), -1, dtype=np.int32)
+    for column, needed in enumerate(least):
         lists: Any = table.column(f"{VALUES}{column}").combine_chunks()
         offsets = lists.offsets.to_numpy()
         length = np.diff(offsets)
         row = np.repeat(np.arange(table.num_rows), length)
         place = np.arange(offsets[0], offsets[-1]) - np.repeat(offsets[:-1], length)
-        values[row, column, place] = lists.values.to_numpy()[offsets[0] : offsets[-1]]
+        values[:, column, : most - needed] = HASHES + np.arange(most - needed)
+        values[row, column, most - needed + place] = lists.values.to_numpy()[offsets[0] : offsets[-1]]
     return values
+
+
+def histograms_in(table: pa.Table) -> Histograms:
+    """The rows of each value (COUNTS), by row of the table."""
+    lists: Any = table.column(COUNTS).combine_chunks()
+    starts = np.concatenate([[0], np.cumsum(lists.value_lengths().to_numpy())]).astype(np.int64)
+    entries = lists.flatten()
+    return Histograms(starts, entries.field(CODE).to_numpy(), entries.field(COUNT).to_numpy())
 
 
 def in_every_share(frame: DataFrame, shares: int) -> DataFrame:

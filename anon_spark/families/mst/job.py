@@ -10,15 +10,20 @@ from pydantic import Field, model_validator
 
 from anon_spark.config.hierarchies import HierarchySpec
 from anon_spark.config.job import ColumnsSpec, PrivacySpec, QuasiIdentifierJob
+from anon_spark.config.models import SensitivePrivacySpec, distance_sections, model_conflicts
 from anon_spark.config.spec import ColumnName, Problem, Spec, section, texts, whole
 
 
-class MstPrivacySpec(PrivacySpec):
+class DiversitySpec(PrivacySpec):
     """k-anonymity with a budget of suppressed rows, and distinct l-diversity where it is asked for."""
 
     k: int = Field(ge=2, description="Least number of records in a class.")
     l: int | None = Field(  # noqa: E741 - the literature's name
         default=None, ge=2, description="Least number of distinct values of every sensitive column in a class.")
+
+
+class MstPrivacySpec(DiversitySpec, SensitivePrivacySpec):
+    """k-anonymity and distinct l-diversity, and models of sensitive columns."""
 
 
 Publish = Literal["label", "extent", "rounded_extent"]
@@ -81,9 +86,16 @@ class MstJob(QuasiIdentifierJob):
     mst: MstSpec = Field(default=MstSpec(), description="How the tree is cut, small classes are merged and all classes refined.")
 
     @classmethod
+    def hierarchies(cls, raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+        """(key, section) of every hierarchy that an unchecked job names, those of distances included."""
+        yield from super().hierarchies(raw)
+        yield from distance_sections(raw)
+
+    @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
-        """Conflicts between keys: l needs a sensitive column and must not exceed k."""
+        """Conflicts between keys: l needs a sensitive column and must not exceed k; models are of sensitive columns."""
         yield from super().conflicts(raw, base)
+        yield from model_conflicts(raw)
         least, values = whole(raw, "privacy", "k"), whole(raw, "privacy", "l")
         if values is not None and not texts(raw, "columns", "sensitive"):
             yield "privacy.l", "needs columns.sensitive: the columns that must stay diverse"

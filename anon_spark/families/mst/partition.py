@@ -16,6 +16,7 @@ from anon_spark.families.mst.kernels.neighbours import Classes
 from anon_spark.families.mst.kernels.spanning import Edges, spanning_tree
 from anon_spark.families.mst.merge import merge_greedy, merge_in_rounds, take_leftover
 from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.models import SensitiveColumn
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.hierarchy.values import number_key
 from anon_spark.primitives.classes.arrays import ladder_of
@@ -48,6 +49,8 @@ class Settings:
     block_tuples: int = BLOCK_TUPLES
     divided_max: int = LOCAL_MAX
     budget: int = 0  # rows that may be left out
+    least: tuple[int, ...] = ()  # distinct values of each sensitive column in a class, where not all need l
+    models: tuple[SensitiveColumn, ...] = ()
 
     def way(self, small: int) -> Literal["greedy", "rounds"]:
         """How this many small classes are merged."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from operator import and_
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,21 @@ from pyspark.sql import functions as F
 from anon_spark.columns import KEY, LEAF, LEVEL, ROWS, quoted
 from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.families.mst.assignment import LEFT_OUT, Assignment, counted_value
-from anon_spark.families.mst.covering import PublishedClasses, covering
+from anon_spark.families.mst.assignment import LEFT_OUT, Assignment
+from anon_spark.families.mst.batches import failing_labels, in_diverse_classes
+from anon_spark.families.mst.covering import covering, labels_of_nodes, published_classes
 from anon_spark.families.mst.extents import widths, with_extents
 from anon_spark.families.mst.facts import ExtentShare, Measured, Measures, MstFit, PartitionStatistics
-from anon_spark.families.mst.frames import SIZE, VALUES, leaf_columns, level_columns
+from anon_spark.families.mst.frames import SIZE, leaf_columns, level_columns
 from anon_spark.families.mst.job import Publish
+from anon_spark.families.mst.models import distinct_values, weighed
 from anon_spark.families.recoding import Recoding
 from anon_spark.metrics.cells import Ints
 from anon_spark.metrics.glm import general_loss
 from anon_spark.metrics.recoded import Recoded, summary
 from anon_spark.model.facts import LevelShares
+from anon_spark.model.guarantee.models import Models
+from anon_spark.model.guarantee.saved_models import model_content, model_of
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
@@ -61,14 +64,14 @@ class Fitted:
 class MstRecoding(Recoding):
     """Every record at the levels of its class, which may differ from class to class; tuples may be left out of it.
 
-    Guarantee: k-anonymity on the quasi-identifiers of the fitted table, and with `l` at least that many distinct values
-    of every sensitive column in each class. The fit leaves out whole tuples, within its budget of suppressed rows. A new batch
-    joins the classes of the fitted one: a tuple takes the covering class of least loss, others follow `on_unseen`, and rows of
-    classes that have fewer than k rows in the batch, or with `l` fewer than l values of a sensitive column (null and NaN count
-    as one), are suppressed. A saved and loaded recoding knows only classes, so even the fitted table is a new batch to it, and
-    tuples that the fit left out are tuples like others.
-    Not covered: sensitive values that a whole class shares (without `l`), or that are likely in it; kept columns an
-    attacker knows; several releases of one person's data put together.
+    Guarantee: k-anonymity on the quasi-identifiers of the fitted table; with `l` at least that many distinct values of every
+    sensitive column in each class; `models` of single columns. The fit leaves out whole tuples, within its budget of suppressed
+    rows. A new batch joins the classes of the fitted one: a tuple takes the covering class of least loss, others follow
+    `on_unseen`. Rows of classes are suppressed that have fewer than k rows in the batch, with `l` fewer than l values of a
+    sensitive column (null and NaN count as one), or fail a model against the shares in the batch. A saved and loaded recoding
+    knows only classes, so even the fitted table is a new batch to it, and tuples that the fit left out are tuples like others.
+    Not covered: sensitive values that a whole class shares (without `l` and models), or that are likely in it (as far as a model
+    does not say); kept columns an attacker knows; several releases of one person's data put together.
     """
 
     hierarchies: Mapping[str, Hierarchy | Rule]  # as they apply to any table, see `portable`; without null leaf
@@ -76,6 +79,7 @@ class MstRecoding(Recoding):
     statistics: PartitionStatistics
     l: int | None = None  # noqa: E741 - the literature's name
     sensitive: Sequence[str] = ()
+    models: Models = field(default_factory=dict)
     keep: Sequence[str] = ()
     person: str | None = None  # each has one row of the fitted table
     nulls: str = "value"
@@ -112,9 +116,9 @@ class MstRecoding(Recoding):
     def transform(self, df: DataFrame) -> DataFrame:
         """The release of this or another table, e.g. next month's batch; tuples that no class covers raise, or are left out.
 
-        Guarantee: whatever the table, no class has fewer than k rows or, with `l`, fewer than l values of a sensitive column.
-        Cost: one job for the distinct values, one for the tuples that are not covered; then, lazily, one for the
-        distinct tuples and one for the rows, with `l` one more for the values of each class.
+        Guarantee: whatever the table, no class has fewer than k rows, fewer than l values of a sensitive column, or fails a
+        model. Cost: one job for the distinct values, one for the tuples that are not covered, with models one for their values;
+        then, lazily, one for the distinct tuples and one for the rows, with `l` and with models one more for values of classes.
         """
         require_columns(df, [*self.published, *([self.person] if self.person else [])])
         if self.person is not None:
@@ -134,23 +138,13 @@ class MstRecoding(Recoding):
         large = labelled.groupBy(*map(quoted, names)).agg(F.sum(ROWS).alias(SIZE)).where(F.col(SIZE) >= self.k)
         same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
         kept = labelled.alias("t").join(large.alias("c"), same, "left_semi")
+        if weighed(self.models):
+            failing = failing_labels(self._joined(rows, labelled, entries), names, weighed(self.models), df)
+            kept = kept.alias("t").join(failing.alias("c"), same, "left_anti")
         shown = with_extents(kept, {entry.name: entry.hierarchy for entry in entries}, self.publish)
         released = without_metadata(self._joined(rows, shown, entries).select(*map(quoted, self.published)))
-        return released if self.l is None else self._diverse(released, self.l)
-
-    def _diverse(self, released: DataFrame, least: int) -> DataFrame:
-        """The rows of classes with enough values of every sensitive column. Cost: one shuffle of (class, value) pairs."""
-        names = list(self.hierarchies)
-        values = [counted_value(released, name).alias(f"{VALUES}{at}") for at, name in enumerate(self.sensitive)]
-        classes = released.select(*map(quoted, names), *values).groupBy(*map(quoted, names))
-        counts = [
-            (F.count_distinct(value) + F.max(F.isnull(value).cast("long"))).alias(value)
-            for value in (f"{VALUES}{at}" for at in range(len(values)))
-        ]
-        enough = reduce(and_, (F.col(f"{VALUES}{at}") >= least for at in range(len(values))))
-        diverse = classes.agg(*counts).where(enough)
-        same = [F.col("t." + quoted(name)).eqNullSafe(F.col("c." + quoted(name))) for name in names]
-        return released.alias("t").join(diverse.alias("c"), same, "left_semi")
+        least = distinct_values(self.l, self.sensitive, self.models)
+        return in_diverse_classes(released, names, least) if least else released
 
     def staged(self, df: DataFrame, key: DataFrame) -> DataFrame:
         """The release of the fitted table in its final order. Cost: one pass over the rows, one or two shuffles."""
@@ -188,7 +182,7 @@ class MstRecoding(Recoding):
         for at, (name, hierarchy) in enumerate(zip(self.hierarchies, fitted.frequencies.hierarchies, strict=True)):
             nodes = levels[held.tuple_of[shown], at].astype(np.int64) * hierarchy.leaf_count
             nodes += held.table.codes[at][held.tuple_of[shown]]
-            columns[name] = pa.array(_labels_of_nodes(hierarchy), pa.string()).take(pa.array(nodes))
+            columns[name] = pa.array(labels_of_nodes(hierarchy), pa.string()).take(pa.array(nodes))
         return pa.table(columns)
 
     def _shown(self) -> DataFrame:
@@ -293,6 +287,7 @@ class MstRecoding(Recoding):
             "k": self.k,
             "l": self.l,
             "sensitive": list(self.sensitive),
+            "models": {name: [model_content(model) for model in models] for name, models in self.models.items()},
             "keep": list(self.keep),
             "person": self.person,
             "nulls": self.nulls,
@@ -312,7 +307,8 @@ class MstRecoding(Recoding):
         }
         same = ("k", "l", "sensitive", "keep", "person", "nulls", "on_unseen", "warnings", "publish", "labels")
         statistics = PartitionStatistics.loaded(content["statistics"])
-        return cls(hierarchies=hierarchies, statistics=statistics, **{name: content[name] for name in same})
+        models = {name: tuple(map(model_of, saved)) for name, saved in content.get("models", {}).items()}
+        return cls(hierarchies=hierarchies, statistics=statistics, models=models, **{name: content[name] for name in same})
 
     def _carried(self) -> list[str]:
         return [*self.sensitive, *self.keep]
@@ -334,7 +330,7 @@ class MstRecoding(Recoding):
             self.hierarchies, entries, leaf_columns(count), level_columns(count), strict=True
         ):
             node = F.col(level).cast("bigint") * entry.hierarchy.leaf_count + F.col(leaf)
-            labels = _labels_of_nodes(entry.hierarchy)
+            labels = labels_of_nodes(entry.hierarchy)
             look_ups.append(LookUp(node.cast("string"), [str(at) for at in range(len(labels))], labels, name))
         return with_found(assigned, look_ups, pa.string()).select(*leaf_columns(count), ROWS, *map(quoted, self.hierarchies))
 
@@ -365,7 +361,7 @@ class MstRecoding(Recoding):
     def _covered(self, tuples: DataFrame, hierarchies: Sequence[Hierarchy]) -> DataFrame:
         """Each distinct tuple with the levels of the class it joins; codes and levels are null where there is none."""
         count = len(hierarchies)
-        classes = _published_classes(self.classes, hierarchies)
+        classes = published_classes(self.classes, hierarchies)
         names = [*leaf_columns(count), *level_columns(count)]
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -390,31 +386,3 @@ class MstRecoding(Recoding):
                 tuples=int(counts[0]),
                 rows=int(counts[1]),
             )
-
-
-
-def _labels_of_nodes(hierarchy: Hierarchy) -> list[str | None]:
-    """The label of every leaf on every level, level by level."""
-    return [
-        hierarchy.labels[level][code] for level in range(hierarchy.height + 1) for code in hierarchy.codes[level].tolist()
-    ]
-
-
-def _published_classes(
-    labels: Sequence[Sequence[str | None]], hierarchies: Sequence[Hierarchy]
-) -> PublishedClasses:
-    """Classes as levels and codes of these hierarchies; a class with a label they do not have covers nothing here."""
-    nodes: list[dict[str | None, tuple[int, int]]] = []
-    for hierarchy in hierarchies:
-        known: dict[str | None, tuple[int, int]] = {}
-        for level in range(hierarchy.height + 1):
-            for code, label in enumerate(hierarchy.labels[level]):
-                known.setdefault(label, (level, code))
-        nodes.append(known)
-    classes = [
-        [known[label] for label, known in zip(row, nodes, strict=True)]
-        for row in labels
-        if all(label in known for label, known in zip(row, nodes, strict=True))
-    ]
-    both = np.array(classes, dtype=np.int32).reshape(len(classes), len(hierarchies), 2)
-    return PublishedClasses(np.ascontiguousarray(both[:, :, 0]), np.ascontiguousarray(both[:, :, 1]))

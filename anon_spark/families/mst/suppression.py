@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import LEVEL, PREFIX, ROWS
 from anon_spark.families.mst.frames import leaf_columns, level_columns
-from anon_spark.families.mst.kernels.losses import Tuples, classes_from, full_weight
+from anon_spark.families.mst.kernels.losses import Tuples, classes_from, full_weight, taken
 from anon_spark.families.mst.kernels.outliers import STAYS, outliers
 from anon_spark.families.mst.refinement import (
     Refining,
@@ -34,8 +34,9 @@ MOST_GROUPS = 1_000_000
 def without_outliers(assigned: DataFrame, blocks: int, refining: Refining, workspace: Workspace) -> DataFrame:
     """Leaves, levels and ROWS of the tuples; a tuple that is left out has null levels.
 
-    assigned: also has BLOCK (and VALUES). Guarantee: at most `refining.budget` rows are left out; what stays of every class has
-    k rows and l values; the loss, in which a row that is left out costs 1 per attribute, is never higher than before.
+    assigned: also has BLOCK (VALUES, COUNTS). Guarantee: at most `refining.budget` rows are left out; what stays of every class
+    has k rows and l values and keeps the models; the loss, in which a row that is left out costs 1 per attribute, is never higher
+    than before.
     Cost: two passes over the blocks, one small job between them; its groups reach the driver.
     """
     # 1. in each class, what could be left out and what it would gain per row
@@ -127,7 +128,7 @@ def levels_without(refining: Refining, table: pa.Table, chosen: Ints) -> tuple[C
     np.minimum.at(first_refused, class_of[refused], step[refused])
     stays = (step == STAYS) | (step >= first_refused[class_of])
     levels, weights = refining.levels()
-    rest = Tuples(tuples.leaf[stays], tuples.rows[stays], tuples.values[stays])
+    rest = taken(tuples, np.flatnonzero(stays).astype(np.int32))
     classes = classes_from(levels, weights, rest, class_of[stays], count, count)
     level, staying = np.empty_like(tuples.leaf), np.empty(step.size, dtype=np.bool_)
     level[order], staying[order] = classes.level[class_of], stays
@@ -139,4 +140,4 @@ def _classes(refining: Refining, table: pa.Table) -> tuple[Tuples, Ints, Codes, 
     count = len(refining.hierarchies)
     leaf, level = matrix_of(table, leaf_columns(count)), matrix_of(table, level_columns(count))
     rows = table.column(ROWS).to_numpy().astype(np.int64)
-    return classes_by_node(refining, leaf, level, rows, refining.values_in(table))
+    return classes_by_node(refining, leaf, level, rows, refining.sensitive_in(table))

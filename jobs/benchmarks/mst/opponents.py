@@ -19,7 +19,7 @@ from anon_spark.errors import AnonSparkError
 from anon_spark.families.lattice.anonymizer import LatticeAnonymizer
 from anon_spark.families.mst.anonymizer import BLOCK_CLASSES, sweeps_and_visits
 from anon_spark.families.mst.partition import BLOCK_TUPLES, Merge, Settings, lexicographic, partition
-from anon_spark.families.mst.refinement import Refining, blocks_of, refined_levels
+from anon_spark.families.mst.refinement import Refining, Sensitive, blocks_of, refined_levels
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.tuples import Ladder, TupleTable, group
 from anon_spark.metrics.information_loss import cell_loss
@@ -145,10 +145,10 @@ def refined(tuples: Tuples, k: int) -> Outcome:
         effort = sweeps_and_visits("normal", tuples.rows.size)
         asked = Refining(tuples.hierarchies, int(tuples.rows.sum()), k, None, 0, *effort, most, tuples.rows.size)
         values = np.empty((tuples.rows.size, 0, 0), dtype=np.int32)
-        block = blocks_of(asked, leaf, before, values)
+        block = blocks_of(asked, leaf, before, Sensitive(values))
         for number in range(int(block.max()) + 1):
             own = block == number
-            after[own] = refined_levels(asked, leaf[own], before[own], tuples.rows[own], values[own])
+            after[own] = refined_levels(asked, leaf[own], before[own], tuples.rows[own], Sensitive(values[own]))
         return leaf, after
 
     seconds, (leaf, level) = timed(fit)

@@ -15,7 +15,7 @@ from anon_spark.families.mst.kernels.distances import levels_of
 from anon_spark.families.mst.kernels.losses import Tuples, classes_from, closest, node_weights, weight_without
 from anon_spark.families.mst.kernels.top_down import FILLED, LOOSE, top_down
 from anon_spark.families.mst.partition import Settings, partition
-from anon_spark.families.mst.refinement import Refining, blocks_of, refined_levels
+from anon_spark.families.mst.refinement import Refining, Sensitive, blocks_of, refined_levels
 from anon_spark.kernels.classes import Codes
 from anon_spark.primitives.classes.arrays import ladder_of
 from tests.families.mst.tables import FLAT, Arrays, Case, arrays_of, case_of, cases, crowd
@@ -53,6 +53,10 @@ def values_of(arrays: Arrays) -> Codes:
     return np.empty((arrays.rows.size, 0, 0), dtype=np.int32) if arrays.values is None else arrays.values
 
 
+def sensitive_of(arrays: Arrays) -> Sensitive:
+    return Sensitive(values_of(arrays))
+
+
 def refining(case: Case, arrays: Arrays, sweeps: int = 4, block_tuples: int = 8_000) -> Refining:
     columns = values_of(arrays).shape[1]
     return Refining(case.hierarchies, len(case.rows), case.k, case.l, columns, sweeps, 2, block_tuples, 10**6)
@@ -76,7 +80,7 @@ def test_the_loss_falls_and_k_stays(case: Case, sweeps: int) -> None:
     arrays = arrays_of(case)
     parts = partition(arrays.codes, arrays.rows, case.hierarchies, Settings(case.k))
     before = parts.levels[parts.class_of]
-    after = refined_levels(refining(case, arrays, sweeps), arrays.codes.T, before, arrays.rows, values_of(arrays))
+    after = refined_levels(refining(case, arrays, sweeps), arrays.codes.T, before, arrays.rows, sensitive_of(arrays))
     check_kept(case, arrays, after)
     assert loss(case, arrays, after) <= loss(case, arrays, before)
     if sweeps == 0:
@@ -89,11 +93,12 @@ def test_l_is_reached_whatever_the_order_of_tuples(case: Case, sweeps: int, seed
     arrays = arrays_of(case)
     parts = partition(arrays.codes, arrays.rows, case.hierarchies, Settings(case.k))
     before = parts.levels[parts.class_of]
-    after = refined_levels(refining(case, arrays, sweeps), arrays.codes.T, before, arrays.rows, values_of(arrays))
+    after = refined_levels(refining(case, arrays, sweeps), arrays.codes.T, before, arrays.rows, sensitive_of(arrays))
     check_kept(case, arrays, after)
     order = np.random.default_rng(seed).permutation(arrays.rows.size)
+    shuffled = Sensitive(values_of(arrays)[order])
     again = refined_levels(
-        refining(case, arrays, sweeps), arrays.codes.T[order], before[order], arrays.rows[order], values_of(arrays)[order]
+        refining(case, arrays, sweeps), arrays.codes.T[order], before[order], arrays.rows[order], shuffled
     )
     assert (again == after[order]).all()
 
@@ -106,7 +111,7 @@ def test_a_crowd_loses_less(seed: int) -> None:
     level = parts.levels[parts.class_of]
     shown = [loss(case, arrays, level)]
     for sweeps in (1, 2, 4):
-        after = refined_levels(refining(case, arrays, sweeps), arrays.codes.T, level, arrays.rows, values_of(arrays))
+        after = refined_levels(refining(case, arrays, sweeps), arrays.codes.T, level, arrays.rows, sensitive_of(arrays))
         shown.append(loss(case, arrays, after))
     assert shown == sorted(shown, reverse=True) and shown[-1] < Fraction(9, 10) * shown[0]
 
@@ -117,7 +122,7 @@ def test_blocks_are_small_and_all_tuples_are_in_one(most: int) -> None:
     arrays = arrays_of(case)
     parts = partition(arrays.codes, arrays.rows, case.hierarchies, Settings(2, merge="rounds"))
     small = refining(Case(case.hierarchies, case.rows, 2), arrays, block_tuples=most)
-    level, values = parts.levels[parts.class_of], values_of(arrays)
+    level, values = parts.levels[parts.class_of], sensitive_of(arrays)
     block = blocks_of(small, arrays.codes.T, level, values)
     sizes = np.bincount(block)
     assert sizes.min() > 0 and sizes.max() <= max(most, 48) and len(sizes) > 1
@@ -130,7 +135,7 @@ def test_a_block_without_enough_values_takes_in_the_next() -> None:
     arrays = arrays_of(Case(case.hierarchies, case.rows, 2, 2, [(int(at == 7),) for at in range(len(case.rows))]))
     whole = Case(case.hierarchies, case.rows, 2, 2, [(0,)] * len(case.rows))
     level = np.zeros((arrays.rows.size, len(case.hierarchies)), dtype=np.int32)
-    assert blocks_of(refining(whole, arrays, block_tuples=60), arrays.codes.T, level, values_of(arrays)).max() == 0
+    assert blocks_of(refining(whole, arrays, block_tuples=60), arrays.codes.T, level, sensitive_of(arrays)).max() == 0
 
 
 @settings(max_examples=25)
@@ -191,5 +196,5 @@ def test_edges() -> None:
         arrays = arrays_of(case)
         parts = partition(arrays.codes, arrays.rows, case.hierarchies, Settings(k))
         level = parts.levels[parts.class_of]
-        after = refined_levels(refining(case, arrays), arrays.codes.T, level, arrays.rows, values_of(arrays))
+        after = refined_levels(refining(case, arrays), arrays.codes.T, level, arrays.rows, sensitive_of(arrays))
         assert (after == level).all()

@@ -22,7 +22,7 @@ from anon_spark.families.mst.refinement import refined_levels
 from anon_spark.families.mst.suppression import GROUP, STEP, levels_without, steps_of, within_budget
 from anon_spark.kernels.classes import Codes
 from tests.families.mst.tables import FLAT, PAIRS, Arrays, Case, arrays_of, case_of, cases
-from tests.families.mst.test_refinement import check_kept, loss, refining, values_of
+from tests.families.mst.test_refinement import check_kept, loss, refining, sensitive_of, values_of
 from tests.town import Town, people
 
 pytestmark = pytest.mark.compiles
@@ -62,7 +62,7 @@ def start(case: Case, arrays: Arrays) -> Codes:
     """Classes that satisfy k and l."""
     parts = partition(arrays.codes, arrays.rows, case.hierarchies, Settings(case.k))
     level = parts.levels[parts.class_of]
-    return refined_levels(refining(case, arrays, 0), arrays.codes.T, level, arrays.rows, values_of(arrays))
+    return refined_levels(refining(case, arrays, 0), arrays.codes.T, level, arrays.rows, sensitive_of(arrays))
 
 
 @settings(max_examples=40)

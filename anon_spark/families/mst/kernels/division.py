@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.families.mst.kernels.counts import count_in, has_models, lack
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
-from anon_spark.families.mst.kernels.losses import Tuples, ascending, climb
+from anon_spark.families.mst.kernels.losses import Tuples, ascending, climb, taken, wide
 from anon_spark.families.mst.kernels.top_down import around_seeds, by_side, seeds_of, values_below
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
@@ -17,8 +18,8 @@ def divided(levels: Levels, weights: Ints, tuples: Tuples, level: Codes, most: i
     """The block of each tuple, numbered from 0; `rows` are what is counted.
 
     Sets are cut between values of an attribute that few classes cross (level: those of each tuple's class), else around two
-    tuples far apart, until none has more than `most` rows. A block without l values takes in the next one, so a block may be
-    larger. Cost: tuples × doublings of the blocks.
+    tuples far apart, until none has more than `most` rows. A block without l values, or that fails a model, takes in the next
+    one, so a block may be larger. Cost: tuples × doublings of the blocks.
     """
     count = tuples.rows.size
     order, block = np.arange(count).astype(np.int32), np.zeros(count, dtype=np.int32)
@@ -28,7 +29,7 @@ def divided(levels: Levels, weights: Ints, tuples: Tuples, level: Codes, most: i
         left -= 1
         first, last = begin[left], end[left]
         members = order[first:last].copy()
-        inner = Tuples(tuples.leaf[members], tuples.rows[members], tuples.values[members])
+        inner = taken(tuples, members)
         if members.size == 1 or inner.rows.sum() <= most:
             for member in members:
                 block[member] = found
@@ -43,7 +44,7 @@ def divided(levels: Levels, weights: Ints, tuples: Tuples, level: Codes, most: i
         begin[left], end[left] = middle, last
         begin[left + 1], end[left + 1] = first, middle
         left += 2
-    return joined_for_values(tuples.values, block, found)
+    return joined_blocks(tuples, block, found)
 
 
 @compiled
@@ -91,23 +92,37 @@ def halves(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
 
 
 @compiled
-def joined_for_values(values: Codes, block: Codes, count: int) -> Codes:
-    """The blocks, numbered anew, where each has l values in every sensitive column: one that lacks some takes in the next."""
-    if values.shape[1] == 0:
+def joined_blocks(tuples: Tuples, block: Codes, count: int) -> Codes:
+    """The blocks, numbered anew, where each has l values in every sensitive column and keeps the models.
+
+    One that does not takes in the next; what is left over joins the last one, or as many of the last as it takes.
+    """
+    values, counts = tuples.values, tuples.counts
+    if values.shape[1] == 0 and not has_models(counts):
         return block
-    held = np.full((count, values.shape[1], values.shape[2]), -1, dtype=np.int32)
-    for member in range(block.size):
-        for column in range(values.shape[1]):
-            add_values(held[block[member], column], values[member, column])
+    order = ascending(block.astype(np.int64))
     number, gathered = np.zeros(count, dtype=np.int32), np.full((values.shape[1], values.shape[2]), -1, dtype=np.int32)
     found = 0
-    for at in range(count):
-        number[at] = found
+    for place in range(order.size):
+        member = order[place]
+        number[block[member]] = found
         for column in range(values.shape[1]):
-            add_values(gathered[column], held[at, column])
-        if is_diverse(gathered):
+            add_values(gathered[column], values[member, column])
+        count_in(counts, wide(member))
+        ends = place + 1 == order.size or block[order[place + 1]] != block[member]
+        if ends and is_diverse(gathered) and lack(counts) == 0:
             found += 1
             gathered[:] = -1
-    for at in range(count):
-        number[at] = min(number[at], max(0, found - 1))  # what is left over joins the last one
-    return number[block]
+            counts.room[:] = 0
+    rest = found  # what is left over is still counted
+    while number.max() >= found and rest > 0:
+        rest -= 1
+        for member in range(block.size):
+            if number[block[member]] == rest:
+                for column in range(values.shape[1]):
+                    add_values(gathered[column], values[member, column])
+                count_in(counts, wide(member))
+        if is_diverse(gathered) and lack(counts) == 0:
+            break
+    counts.room[:] = 0
+    return np.minimum(number, np.int32(rest))[block]

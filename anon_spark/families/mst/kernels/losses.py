@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.families.mst.kernels.counts import UNCOUNTED, Counts, counts_taken
 from anon_spark.families.mst.kernels.distances import Levels, common_level
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
@@ -19,11 +20,22 @@ LARGE = 2**62  # above every loss, with room to add one
 
 
 class Tuples(NamedTuple):
-    """Distinct tuples: leaves of each attribute, how many rows each stands for, up to l sensitive values per column."""
+    """Distinct tuples: leaves of each attribute, how many rows each stands for, up to l sensitive values per column.
+
+    counts: rows of each value, where columns have models.
+    """
 
     leaf: Codes
     rows: Ints
     values: Codes
+    counts: Counts = UNCOUNTED
+
+
+@compiled
+def taken(tuples: Tuples, members: Codes) -> Tuples:
+    """Some of the tuples, in the order given."""
+    counts = counts_taken(tuples.counts, members)
+    return Tuples(tuples.leaf[members], tuples.rows[members], tuples.values[members], counts)
 
 
 class Changing(NamedTuple):
@@ -40,6 +52,12 @@ class Changing(NamedTuple):
     size: Ints
     weight: Ints
     used: Ints
+
+
+@compiled
+def wide(number: int) -> int:
+    """A number as 64 bits, also a constant: numba compiles a function anew for each constant and each width of an argument."""
+    return int(np.int64(number))
 
 
 def node_weights(levels: Levels, rows: int) -> Ints:
@@ -196,7 +214,7 @@ def closest(
 @compiled
 def take_out(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, member: int) -> None:
     """Remove a tuple from its class."""
-    number = classes.class_of[member]
+    number = wide(classes.class_of[member])
     if classes.head[number] == member:
         classes.head[number] = classes.next_of[member]
     else:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon_spark.families.mst.kernels.distances import Levels
-from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
+from anon_spark.families.mst.kernels.keeping import keeps_within
 from anon_spark.families.mst.kernels.losses import Changing, Tuples, climb, members_of, weight_at
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.kernels.compiled import compiled
@@ -21,8 +21,8 @@ def outliers(
     """The step in which each tuple would be left out of its class (1, 2, …; STAYS), and what it gains per row left out.
 
     A step lowers one attribute by one level: it leaves out what is not below the child with the most rows. price: what a row
-    costs that is left out. Guarantee: after any number of steps the class has k rows and l values; every step lowers the loss;
-    no step gains more per row than the one before it.
+    costs that is left out. Guarantee: after any number of steps the class has k rows and l values, and keeps the models; every
+    step lowers the loss; no step gains more per row than the one before it.
     Cost: a class × its attributes squared, for each step.
     """
     step_of, gains = np.zeros(tuples.rows.size, dtype=np.int32), np.zeros(tuples.rows.size)
@@ -54,7 +54,7 @@ def best_step(
             continue
         rest = inside & below_largest(levels, tuples, members, inside, attribute, level[attribute] - 1)
         left, new_level, new_leaf = class_within(levels, tuples, members, rest)
-        if left < k or not diverse_within(tuples, members, rest):
+        if left < k or not keeps_within(tuples, members, rest):
             continue
         gain = loss - left * weight_at(levels, weights, new_level, new_leaf) - (size - left) * price
         if gain > best * (size - left):
@@ -90,16 +90,3 @@ def below_largest(
             rows[codes[place]] += tuples.rows[members[place]]
     largest: NDArray[np.bool_] = codes == np.argmax(rows)
     return largest
-
-
-@compiled
-def diverse_within(tuples: Tuples, members: Codes, inside: NDArray[np.bool_]) -> bool:
-    """Whether some members together have l values in every sensitive column."""
-    if tuples.values.shape[1] == 0:
-        return True
-    gathered = np.full((tuples.values.shape[1], tuples.values.shape[2]), -1, dtype=np.int32)
-    for place in range(members.size):
-        if inside[place]:
-            for column in range(gathered.shape[0]):
-                add_values(gathered[column], tuples.values[members[place], column])
-    return is_diverse(gathered)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.families.mst.kernels.counts import has_models
 from anon_spark.families.mst.kernels.distances import Levels
-from anon_spark.families.mst.kernels.local_search import improve
+from anon_spark.families.mst.kernels.local_search import improve, unit
 from anon_spark.families.mst.kernels.losses import (
     LARGE,
     Changing,
@@ -14,17 +15,21 @@ from anon_spark.families.mst.kernels.losses import (
     classes_from,
     members_of,
     settle,
+    taken,
     total_loss,
     weight_with,
+    wide,
 )
-from anon_spark.families.mst.kernels.top_down import FILLED, LOOSE, repair, top_down
+from anon_spark.families.mst.kernels.repair import join_failing, repair
+from anon_spark.families.mst.kernels.top_down import FILLED, LOOSE, top_down
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
 
 PASSES = 6
 NEIGHBOURS = 5
-POOL = 24  # most rows of a neighbourhood, in multiples of k
+POOL = 24  # most rows of a neighbourhood, in multiples of `unit`
 POOL_TUPLES = 2_000  # most tuples of a neighbourhood: what it costs grows with their square
+MOST_JOINED = 5_000  # classes that are compared with each other
 
 
 def refined(
@@ -32,18 +37,41 @@ def refined(
 ) -> Codes:
     """The class of each tuple after the classes 0 to count - 1, of k rows each, are made diverse and then refined.
 
-    Without sweeps they are only made diverse. Guarantee: every class has k rows and l values, if all tuples together have.
-    Cost: a pass of the local search compares each tuple with each class; a sweep partitions so many neighbourhoods that each
-    class with a loss is in `visits` of them, or is the first of one.
+    Without sweeps they are only made diverse. Guarantee: every class has k rows and l values and keeps the models, if all tuples
+    together do. Cost: a pass of the local search compares each tuple with each class; a sweep partitions so many neighbourhoods
+    that each class with a loss is in `visits` of them, or is the first of one.
     """
     room = max(count, min(tuples.rows.size, int(tuples.rows.sum()) // k))
     classes = classes_from(levels, weights, tuples, class_of, count, room)
-    repair(levels, weights, tuples, classes, k)
+    if has_models(tuples.counts):
+        classes = made_to_keep(levels, weights, tuples, classes, k, sweeps)
+    else:
+        repair(levels, weights, tuples, classes, k)
     for sweep in range(sweeps):
         if sweep > 0 and sweep % 2 == 0:  # after the first two sweeps it costs less and finds more than before them
             improve(levels, weights, tuples, classes, k, 1)
         repartition(levels, weights, tuples, classes, k, LOOSE if sweep % 2 == 0 else FILLED, visits)
     return classes.class_of
+
+
+def made_to_keep(
+    levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int, sweeps: int
+) -> Changing:
+    """Classes that keep the models: those given, joined (decision M-14) or repaired, or one of two partitions from the top.
+
+    The one of least loss. Without sweeps they are only joined; more than MOST_JOINED are partitioned from the top.
+    """
+    count, room = int(classes.used[0]), classes.size.size
+    starts = [top_down(levels, weights, tuples, k, FILLED)] if sweeps > 0 or count > MOST_JOINED else []
+    if count <= MOST_JOINED:
+        joined = classes_from(levels, weights, tuples, classes.class_of, count, count)
+        join_failing(levels, weights, tuples, joined, k)
+        starts.append(joined)
+        if sweeps > 0:
+            repair(levels, weights, tuples, classes, k)
+            starts += [classes, top_down(levels, weights, tuples, k, LOOSE)]
+    best = min(starts, key=total_loss)
+    return classes_from(levels, weights, tuples, best.class_of, int(best.used[0]), room)
 
 
 @compiled
@@ -54,10 +82,10 @@ def repartition(
 
     A class that was in `visits` neighbourhoods already has none of its own: most of what it could gain was tried.
     """
-    visited = np.zeros(classes.size.size, dtype=np.int64)
+    visited, size = np.zeros(classes.size.size, dtype=np.int64), unit(tuples, classes, k)
     for number in ascending(-(classes.size * classes.weight)):
         if classes.size[number] * classes.weight[number] > 0 and visited[number] < visits:
-            pool = neighbourhood(levels, weights, classes, number, POOL * k)
+            pool = neighbourhood(levels, weights, classes, number, POOL * size)
             for member in pool:
                 visited[member] += 1
             if pool.size > 0:
@@ -94,7 +122,7 @@ def neighbourhood(levels: Levels, weights: Ints, classes: Changing, number: int,
         return pool[:0]
     for close in near:
         if close != EMPTY and rows + classes.size[close] <= most_rows:
-            more = members_of(classes, int(close)).size
+            more = members_of(classes, wide(int(close))).size
             if tuples + more <= POOL_TUPLES:
                 pool[count] = close
                 count += 1
@@ -109,11 +137,11 @@ def anew(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, pool:
     before, members = 0, np.empty(0, dtype=np.int32)
     for number in pool:
         before += classes.size[number] * classes.weight[number]
-        members = np.append(members, members_of(classes, number))
+        members = np.append(members, members_of(classes, wide(number)))
     members.sort()
-    inner = Tuples(tuples.leaf[members], tuples.rows[members], tuples.values[members])
+    inner = taken(tuples, members)
     better = top_down(levels, weights, inner, k, way)
-    improve(levels, weights, inner, better, k, PASSES)
+    improve(levels, weights, inner, better, k, wide(PASSES))
     if total_loss(better) >= before:
         return
     for number in pool:

@@ -1,23 +1,17 @@
 """A partition from the top: sets of tuples are cut in two again and again, then repaired (part of decision M-13).
 
 Two ways that find different partitions. LOOSE: every set of more than k rows is cut, and classes that came out too small are
-repaired at the end. FILLED: only sets of 2k rows are cut, and a side below k borrows from the other at once.
+repaired at the end. FILLED: only sets of 2k rows are cut, and a side below k borrows from the other at once; where columns have
+models, only into sides that keep them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.families.mst.kernels.counts import has_models
 from anon_spark.families.mst.kernels.distances import Levels, common_level
-from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
-from anon_spark.families.mst.kernels.local_search import (
-    MOST_ROWS,
-    adds_value,
-    dissolve,
-    diverse_without,
-    gathered_values,
-    is_class,
-)
+from anon_spark.families.mst.kernels.keeping import keeps_within
 from anon_spark.families.mst.kernels.losses import (
     LARGE,
     Changing,
@@ -25,12 +19,12 @@ from anon_spark.families.mst.kernels.losses import (
     ascending,
     classes_from,
     climb,
-    put_in,
-    take_out,
+    taken,
     weight_at,
     weight_with_tuple,
-    weight_without,
+    wide,
 )
+from anon_spark.families.mst.kernels.repair import repair
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
 from anon_spark.kernels.compiled import compiled
 
@@ -39,16 +33,16 @@ LOOSE, FILLED = 0, 1
 
 @compiled
 def top_down(levels: Levels, weights: Ints, tuples: Tuples, k: int, way: int) -> Changing:
-    """Partition tuples that together have k rows and l values."""
+    """Partition tuples that together have k rows and l values, and keep the models."""
     count = tuples.rows.size
     class_of, order = np.zeros(count, dtype=np.int32), np.arange(count).astype(np.int32)
     begin, end = np.zeros(count + 1, dtype=np.int64), np.zeros(count + 1, dtype=np.int64)  # the sets that are not cut yet
-    end[0], left, found = count, 1, 0
+    end[0], left, found = count, 1, wide(0)
     while left:
         left -= 1
         first, last = begin[left], end[left]
         members = order[first:last].copy()
-        side = cut(levels, weights, Tuples(tuples.leaf[members], tuples.rows[members], tuples.values[members]), k, way)
+        side = cut(levels, weights, taken(tuples, members), k, way)
         middle = first + by_side(members, side, order[first:last])
         if middle == last:
             for member in members:
@@ -130,7 +124,7 @@ def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
 @compiled
 def seeds_of(levels: Levels, weights: Ints, tuples: Tuples) -> tuple[int, int, Ints]:
     """Two tuples far apart, the same one twice if all are equal; and how much farther each is from the first than the second."""
-    before = int(distances_from(levels, weights, tuples, 0).argmax())
+    before = int(distances_from(levels, weights, tuples, wide(0)).argmax())
     from_one = distances_from(levels, weights, tuples, before)
     other = int(from_one.argmax())
     from_other = distances_from(levels, weights, tuples, other)
@@ -156,11 +150,14 @@ def distances_from(levels: Levels, weights: Ints, tuples: Tuples, start: int) ->
 def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int, way: int) -> Codes:
     """The given cut, or one value of one attribute against the others: the least loss with k rows on both sides.
 
-    The given cut if there is none with k rows.
+    The given cut if there is none with k rows; FILLED, with models: no cut if none keeps them on both sides.
     """
+    strict = way == FILLED and has_models(tuples.counts)
     if way == FILLED:
         fill(levels, weights, tuples, side, k)
     best, least = side, loss_of_sides(levels, weights, tuples, side, k)
+    if strict and not (least < LARGE and sides_keep(tuples, side)):
+        best, least = np.zeros_like(side), LARGE
     total, least_rows = tuples.rows.sum(), (k + 1) // 2 if way == FILLED else k
     level = np.zeros(tuples.leaf.shape[1], dtype=np.int32)
     for place in range(side.size):
@@ -176,9 +173,16 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
             if way == FILLED:
                 fill(levels, weights, tuples, trial, k)
             loss = loss_of_sides(levels, weights, tuples, trial, k)
-            if loss < least:
+            if loss < least and (not strict or sides_keep(tuples, trial)):
                 best, least = trial, loss
     return best
+
+
+@compiled
+def sides_keep(tuples: Tuples, side: Codes) -> bool:
+    """Whether both sides have l values in every sensitive column, and keep the models."""
+    places = np.arange(side.size).astype(np.int32)
+    return keeps_within(tuples, places, side == 0) and keeps_within(tuples, places, side == 1)
 
 
 @compiled
@@ -252,63 +256,3 @@ def fill(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int) -> 
             size[1 - small] -= tuples.rows[best]
             climb(levels, level, leaf, tuples.leaf[best])
             weight = into
-
-
-# --- repair -----------------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def repair(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int) -> None:
-    """Make all classes large and diverse enough, smallest first: one borrows tuples or dissolves, whichever costs less."""
-    for number in ascending(classes.size):
-        if classes.size[number] == 0 or is_class(tuples, classes, number, k):
-            continue
-        cost, lent = borrowed(levels, weights, tuples, classes, number, k)
-        loss = classes.size[number] * classes.weight[number]
-        if dissolve(levels, weights, tuples, classes, number, min(LARGE, loss + cost), MOST_ROWS * k):
-            continue
-        if cost == LARGE:
-            dissolve(levels, weights, tuples, classes, number, LARGE, LARGE)
-        else:
-            for member in lent:
-                take_out(levels, weights, tuples, classes, member)
-                put_in(levels, weights, tuples, classes, member, number)
-
-
-@compiled
-def borrowed(
-    levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, number: int, k: int
-) -> tuple[int, Codes]:
-    """What it costs that a class takes tuples, each where the loss grows least, until it is large and diverse enough.
-
-    A class lends once. Nothing is changed. Returns the growth and the tuples lent; LARGE if it cannot be.
-    """
-    lent, lenders, cost = np.zeros(0, dtype=np.int32), np.zeros(classes.size.size, dtype=np.bool_), 0
-    level, leaf = classes.level[number].copy(), classes.leaf[number]
-    size, weight = classes.size[number], classes.weight[number]
-    gathered = gathered_values(tuples, classes, number)
-    while size < k or not is_diverse(gathered):
-        best, least, best_weight = EMPTY, LARGE, 0
-        for member in range(tuples.rows.size):
-            own, rows = classes.class_of[member], tuples.rows[member]
-            if own == number or classes.size[own] - rows < k or lenders[own]:
-                continue
-            if size >= k and not adds_value(gathered, tuples.values[member]):
-                continue
-            grown = weight_with_tuple(levels, weights, level, leaf, weight, tuples.leaf[member], LARGE)
-            growth = (size + rows) * grown - size * weight - classes.size[own] * classes.weight[own]
-            if growth >= least:
-                continue
-            growth += (classes.size[own] - rows) * weight_without(levels, weights, tuples, classes, own, member)
-            if growth < least and diverse_without(tuples, classes, own, member):
-                best, least, best_weight = member, growth, grown
-        if best == EMPTY:
-            return LARGE, lent
-        cost += least
-        lent = np.append(lent, np.int32(best))
-        lenders[classes.class_of[best]] = True
-        size, weight = size + tuples.rows[best], best_weight
-        climb(levels, level, leaf, tuples.leaf[best])
-        for column in range(gathered.shape[0]):
-            add_values(gathered[column], tuples.values[best, column])
-    return cost, lent
