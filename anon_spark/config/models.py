@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from anon_spark.config.hierarchies import KINDS, HierarchySpec
-from anon_spark.config.job import InputSpec, PrivacySpec
+from anon_spark.config.job import InputSpec, PrivacySpec, QuasiIdentifierJob
 from anon_spark.config.spec import ColumnName, Number, Problem, Spec, section, texts, whole
 from anon_spark.model.guarantee.models import (
     BetaLikeness,
@@ -167,19 +168,25 @@ def population_conflicts(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield f"population.columns.{name}", "is no quasi-identifier of the job"
 
 
-def distance_sections(raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """(key, section) of every hierarchy of a distance that an unchecked job names."""
-    for name, models in section(raw, "privacy", "sensitive").items():
-        distance = section(models, "t").get("distance")
-        if isinstance(distance, Mapping):
-            yield f"privacy.sensitive.{name}.t.distance", distance
+class SensitiveJob(QuasiIdentifierJob):
+    """A job whose sensitive columns may have models."""
 
+    privacy: SensitivePrivacySpec = Field(description="What the release guarantees; the audit checks exactly this.")
 
-def model_conflicts(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Models of columns that are not sensitive."""
-    sensitive = texts(raw, "columns", "sensitive")
-    for name in section(raw, "privacy", "sensitive"):
-        if name not in sensitive:
-            yield f"privacy.sensitive.{name}", "is no sensitive column; name it in columns.sensitive, or remove its models"
+    @classmethod
+    def hierarchies(cls, raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+        """(key, section) of every hierarchy that an unchecked job names, those of distances included."""
+        yield from super().hierarchies(raw)
+        for name, models in section(raw, "privacy", "sensitive").items():
+            distance = section(models, "t").get("distance")
+            if isinstance(distance, Mapping):
+                yield f"privacy.sensitive.{name}.t.distance", distance
 
-
+    @classmethod
+    def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
+        """Conflicts between keys: models are of sensitive columns."""
+        yield from super().conflicts(raw, base)
+        sensitive = texts(raw, "columns", "sensitive")
+        for name in section(raw, "privacy", "sensitive"):
+            if name not in sensitive:
+                yield f"privacy.sensitive.{name}", "is no sensitive column; name it in columns.sensitive, or remove its models"

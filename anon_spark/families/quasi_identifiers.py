@@ -15,7 +15,7 @@ from anon_spark.config import QuasiIdentifierJob
 from anon_spark.families.contract import Audit, Pipeline, Shown, Staged
 from anon_spark.families.recoding import Recoding
 from anon_spark.model.estimate import ROUNDING, Estimate
-from anon_spark.model.facts import LookUp, LookUpFacts, LookUpRisk, ModelSpread, SizeRange, UniqueRows
+from anon_spark.model.facts import LookUp, LookUpFacts, LookUpRisk, SizeRange, UniqueRows
 from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Lattice, lattice_of
@@ -30,15 +30,6 @@ from anon_spark.risk.look_up.uniqueness import Uniqueness
 Q = TypeVar("Q", bound=QuasiIdentifierJob)
 R = TypeVar("R", bound=Recoding)
 T = TypeVar("T", bound=LookUpFacts)
-
-
-def model_spreads(audit: Audit) -> tuple[ModelSpread, ...]:
-    """How the published classes keep each model, as the audit counted them."""
-    found = [verdict.facts for verdict in audit.verdicts if verdict.kind == Kind.PROMISE and "model" in verdict.facts]
-    return tuple(
-        ModelSpread(facts["column"], facts["model"], facts["limit"], facts["worst"], tuple(map(tuple, facts["histogram"])))
-        for facts in found
-    )
 
 
 @dataclass(frozen=True)

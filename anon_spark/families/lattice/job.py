@@ -8,12 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from anon_spark.config.job import QuasiIdentifierJob
 from anon_spark.config.models import (
     PopulationPrivacySpec,
     PopulationSpec,
-    distance_sections,
-    model_conflicts,
+    SensitiveJob,
     population_conflicts,
 )
 from anon_spark.config.spec import ColumnName, Problem, Spec, section, text, texts, whole
@@ -85,7 +83,7 @@ class LatticeSpec(Spec):
         default=None, description="Which point of the front to publish; default: {k: privacy.k}.")
 
 
-class LatticeJob(QuasiIdentifierJob):
+class LatticeJob(SensitiveJob):
     """A job of the family `lattice`.
 
     Guarantee: the chosen point has at least privacy.k, because a smaller choice is refused here already.
@@ -109,16 +107,9 @@ class LatticeJob(QuasiIdentifierJob):
         return content
 
     @classmethod
-    def hierarchies(cls, raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-        """(key, section) of every hierarchy that an unchecked job names, those of distances included."""
-        yield from super().hierarchies(raw)
-        yield from distance_sections(raw)
-
-    @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
         """Conflicts between keys, those of the lattice included."""
         yield from super().conflicts(raw, base)
-        yield from model_conflicts(raw)
         yield from population_conflicts(raw)
         options = section(raw, "lattice")
         yield from _class_column(raw, options)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,9 +17,7 @@ from anon_spark.auditing import (
     verify_recoding,
 )
 from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
-from anon_spark.auditing.guarantees.models import models_check
 from anon_spark.auditing.guarantees.population import completed_with_population, population_check
-from anon_spark.auditing.reading.scope import rows_in_scope
 from anon_spark.auditing.release.content import content_of
 from anon_spark.auditing.release.persons import with_persons
 from anon_spark.auditing.truth.full_domain import recoding_check
@@ -34,16 +31,14 @@ from anon_spark.families.lattice.facts import LatticeFacts
 from anon_spark.families.lattice.job import LatticeJob
 from anon_spark.families.lattice.recoding import LatticeRecoding
 from anon_spark.families.lattice.sections import LOSS_NAMES, lattice_sections
-from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline, model_spreads
+from anon_spark.families.sensitive import SensitivePipeline, load_distances, model_spreads
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.io.tables import Snapshot, read_snapshot
 from anon_spark.model.guarantee import AttributeProtection, KAnonymity
-from anon_spark.model.guarantee.models import Models
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.model.progress import Progress
 from anon_spark.pending import Pending, together
-from anon_spark.primitives.classes.sensitive import refuse_unordered, text_columns
 from anon_spark.primitives.encoding import with_keys
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
@@ -56,32 +51,23 @@ HELD = "audited-rows"  # in the workspace: the rows of the source that the relea
 
 
 @dataclass(frozen=True)
-class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, LatticeFacts]):
+class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFacts]):
     """The steps of one lattice job; everything that needs no row of the table is done in `of`.
 
-    distances: hierarchies of t-closeness, by sensitive column; people: the population, at a pinned version.
+    people: the population, at a pinned version.
     """
 
-    distances: Mapping[str, Hierarchy | Rule] = field(default_factory=dict)
     people: Snapshot | None = None
 
     @classmethod
     def of(cls, job: LatticeJob, spark: SparkSession | None) -> LatticePipeline:
         hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
         _refuse_levels(job.choice.node or (), hierarchies)
-        distances = load_hierarchies(job.privacy.distances, spark, "privacy.sensitive")
         population = None if job.population is None or spark is None else read_snapshot(spark, job.population, "population")
-        return cls(job, hierarchies, distances, population)
-
-    @property
-    def models(self) -> Models:
-        """The models of the job, by sensitive column."""
-        return self.job.privacy.models(self.distances)
+        return cls(job, hierarchies, load_distances(job, spark), population)
 
     def check_types(self, df: DataFrame) -> None:
         super().check_types(df)
-        refuse_unordered(df, self.models)
-        text_columns(df, self.models)  # refuses types that have no model
         if self.population is not None:
             with_keys(self.population, self.hierarchies)
 
@@ -95,10 +81,8 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         return self.people.frame.select(*(F.col(quoted(there)).alias(name) for name, there in names.items()))
 
     def fingerprint(self) -> str:
-        """As in every family, with the hierarchies of distances and the population's version or content."""
+        """As in every family, with the population's version or content."""
         parts = [super().fingerprint()]
-        if self.distances:
-            parts.append(json.dumps({name: hierarchy.to_dict() for name, hierarchy in self.distances.items()}, sort_keys=True))
         population = self.population
         if self.people is not None and population is not None:
             version = None if self.people.version is None else f"{self.people.table_id} {self.people.version}"
@@ -241,8 +225,8 @@ class LatticePipeline(QuasiIdentifierPipeline[LatticeJob, LatticeRecoding, Latti
         job, recoded = self.job, self._recoded(source, levels)
         checks: list[Pending[tuple[Verdict, ...]]] = []
         if self.models:
-            scope = rows_in_scope(source, recoded, job.nulls, list(self.models))
-            checks.append(models_check(release, scope, list(recoded), self.models))
+            hierarchies = {name: hierarchy for name, (hierarchy, _) in recoded.items()}
+            checks.append(self.models_of(source, release, hierarchies, self.models))
         if self.population is not None:
             columns = {name: name for name in self.hierarchies}
             known = completed_with_population(source, self.population, columns, self.hierarchies, job.nulls)

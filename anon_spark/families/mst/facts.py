@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from anon_spark.model.facts import Facts, FitStatistics, LevelShares, LookUp, LookUpFacts
+from anon_spark.model.facts import Facts, FitStatistics, LevelShares, LookUp, LookUpFacts, ModelSpread
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ class Measured:
 @dataclass(frozen=True)
 class MstFacts(LookUpFacts, Measured, MstFit):
     """The fit, with losses, counts of the audit and what an attacker gains."""
+
+    models: tuple[ModelSpread, ...] = field(default=(), kw_only=True)
 
     def summary(self) -> list[str]:
         """How the classes were made, and the losses."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from anon_spark.config.hierarchies import HierarchySpec
-from anon_spark.config.job import ColumnsSpec, PrivacySpec, QuasiIdentifierJob
-from anon_spark.config.models import SensitivePrivacySpec, distance_sections, model_conflicts
+from anon_spark.config.job import ColumnsSpec, PrivacySpec
+from anon_spark.config.models import SensitiveJob, SensitivePrivacySpec
 from anon_spark.config.spec import ColumnName, Problem, Spec, section, texts, whole
 
 
@@ -77,7 +77,7 @@ class MstSpec(Spec):
         default="include", description="Whether equal records count in the threshold at which the tree is cut.")
 
 
-class MstJob(QuasiIdentifierJob):
+class MstJob(SensitiveJob):
     """A job of the family `mst`."""
 
     family: Literal["mst"] = Field(description="The algorithm family.")
@@ -86,16 +86,9 @@ class MstJob(QuasiIdentifierJob):
     mst: MstSpec = Field(default=MstSpec(), description="How the tree is cut, small classes are merged and all classes refined.")
 
     @classmethod
-    def hierarchies(cls, raw: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-        """(key, section) of every hierarchy that an unchecked job names, those of distances included."""
-        yield from super().hierarchies(raw)
-        yield from distance_sections(raw)
-
-    @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
-        """Conflicts between keys: l needs a sensitive column and must not exceed k; models are of sensitive columns."""
+        """Conflicts between keys: l needs a sensitive column and must not exceed k."""
         yield from super().conflicts(raw, base)
-        yield from model_conflicts(raw)
         least, values = whole(raw, "privacy", "k"), whole(raw, "privacy", "l")
         if values is not None and not texts(raw, "columns", "sensitive"):
             yield "privacy.l", "needs columns.sensitive: the columns that must stay diverse"

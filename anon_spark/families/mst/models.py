@@ -111,13 +111,16 @@ def counts_of(columns: Sequence[SensitiveColumn], tuples: Histograms) -> Counts:
     for at, both in enumerate(numbers):
         for which, row in enumerate(both):
             table[2 * at + which, : row.size] = row
-    return Counts(
-        np.searchsorted(owners[order], np.arange(tuples.size + 1)).astype(np.int64),
-        np.ascontiguousarray(np.stack([values[order], rows[order]], axis=1).astype(np.int64)),
-        np.array(asked, dtype=np.int64),
-        table,
-        np.zeros(count, dtype=np.int64),
-    )
+    starts = np.searchsorted(owners[order], np.arange(tuples.size + 1)).astype(np.int64)
+    entries = np.ascontiguousarray(np.stack([values[order], rows[order]], axis=1).astype(np.int64))
+    return Counts(starts, entries, np.array(asked, dtype=np.int64), table, np.zeros(count, dtype=np.int64), _kinds(starts, entries))
+
+
+def _kinds(starts: Ints, entries: Ints) -> Codes:
+    """A number for each tuple, the same for tuples with the same entries."""
+    numbers: dict[bytes, int] = {}
+    ends = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    return np.array([numbers.setdefault(entries[first:last].tobytes(), len(numbers)) for first, last in ends], dtype=np.int32)
 
 
 def _numbers(model: Model, shares: Floats) -> tuple[int, float, int, Floats, Floats]:

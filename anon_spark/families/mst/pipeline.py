@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,16 +19,16 @@ from anon_spark.families.mst.anonymizer import MstAnonymizer
 from anon_spark.families.mst.extents import ROUNDED, check_publish
 from anon_spark.families.mst.facts import CoverLookUp, MstFacts
 from anon_spark.families.mst.job import MstJob
+from anon_spark.families.mst.models import distinct_values, weighed
 from anon_spark.families.mst.recoding import MstRecoding
 from anon_spark.families.mst.sections import MEASURES, mst_sections
-from anon_spark.families.quasi_identifiers import QuasiIdentifierPipeline
+from anon_spark.families.sensitive import SensitivePipeline, load_distances, model_spreads
 from anon_spark.io.hierarchies import load_hierarchies
-from anon_spark.model.guarantee import DiverseAnonymity, KAnonymity, LDiversity
-from anon_spark.model.guarantee.models import Models
-from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
+from anon_spark.model.guarantee import AttributeProtection, DiverseAnonymity, KAnonymity, LDiversity
+from anon_spark.model.guarantee.models import DistinctL, Models
+from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.pending import Pending, together
-from anon_spark.primitives.classes.sensitive import refuse_unordered, text_columns
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from anon_spark.risk import CoverRisk
@@ -38,38 +38,34 @@ from anon_spark.samples.sample import Sample
 
 
 @dataclass(frozen=True)
-class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
-    """The steps of one mst job; everything that needs no row of the table is done in `of`.
-
-    distances: hierarchies of t-closeness, by sensitive column.
-    """
-
-    distances: Mapping[str, Hierarchy | Rule] = field(default_factory=dict)
+class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
+    """The steps of one mst job; everything that needs no row of the table is done in `of`."""
 
     @classmethod
     def of(cls, job: MstJob, spark: SparkSession | None) -> MstPipeline:
         hierarchies = load_hierarchies(job.columns.quasi_identifiers, spark)
         refuse_ambiguous({name: entry for name, entry in hierarchies.items() if isinstance(entry, Hierarchy)})
         check_publish(job.columns.publish, hierarchies)
-        return cls(job, hierarchies, load_hierarchies(job.privacy.distances, spark, "privacy.sensitive"))
+        return cls(job, hierarchies, load_distances(job, spark))
 
     @property
-    def models(self) -> Models:
-        """The models of the job, by sensitive column; `privacy.l` is apart."""
-        return self.job.privacy.models(self.distances)
-
-    def check_types(self, df: DataFrame) -> None:
-        super().check_types(df)
-        refuse_unordered(df, self.models)
-        text_columns(df, self.models)  # refuses types that have no model
+    def guarantee(self) -> KAnonymity | DiverseAnonymity | AttributeProtection:
+        names, columns, privacy = tuple(self.hierarchies), self.job.columns, self.job.privacy
+        anonymity = KAnonymity(privacy.k, names, columns.person)
+        if self.models:
+            return AttributeProtection(anonymity, self._all_models)
+        return anonymity if privacy.l is None else DiverseAnonymity(anonymity, LDiversity(privacy.l, names, columns.sensitive))
 
     @property
-    def guarantee(self) -> KAnonymity | DiverseAnonymity:
-        names, columns = tuple(self.hierarchies), self.job.columns
-        anonymity = KAnonymity(self.job.privacy.k, names, columns.person)
-        if self.job.privacy.l is None:
-            return anonymity
-        return DiverseAnonymity(anonymity, LDiversity(self.job.privacy.l, names, columns.sensitive))
+    def _all_models(self) -> Models:
+        """The models by sensitive column, with `privacy.l` as one of every column."""
+        others = weighed(self.models)
+        distinct = {name: (DistinctL(least),) for name, least in self._distinct_values.items()}
+        return {name: (*distinct.get(name, ()), *others.get(name, ())) for name in {**distinct, **others}}
+
+    @property
+    def _distinct_values(self) -> dict[str, int]:
+        return distinct_values(self.job.privacy.l, self.job.columns.sensitive, self.models)
 
     def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> MstRecoding:
         job = self.job
@@ -124,7 +120,7 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
             promise, (truthful, account) = found
             return Examined(promise, [truthful], account)
 
-        return together(self._promise(release, classes), truth).then(examined)
+        return together(self._promise(staged.source, release, hierarchies, classes), truth).then(examined)
 
     def examine_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> Examined:
         """The checks without the private assignment: each row must still cover a tuple."""
@@ -133,7 +129,7 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
         coverage, account = verify_covered(
             source, with_labels(release, extents), hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
         )
-        return Examined(self._promise(with_texts(release, extents)).get(), [coverage], account)
+        return Examined(self._promise(source, with_texts(release, extents), hierarchies).get(), [coverage], account)
 
     def facts(self, staged: Staged[MstRecoding], audit: Audit) -> Pending[MstFacts]:
         """Facts of the release; counts of fit and audit are reused."""
@@ -142,7 +138,8 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
         shown = with_texts(staged.release, self._extents(hierarchies))
         attack = cover_attack_to_be(staged.source, shown, hierarchies, rows, extents=list(self.job.columns.publish))
         risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self._cover_look_up))
-        known = {**vars(recoding.facts()), **vars(recoding.measured()), "class_sizes": self.class_sizes(audit)}
+        counted = {"class_sizes": self.class_sizes(audit), "models": model_spreads(audit)}
+        known = {**vars(recoding.facts()), **vars(recoding.measured()), **counted}
         return risk.then(lambda found: MstFacts(**known, risk=found))
 
     def _cover_look_up(self, attack: CoverRisk) -> CoverLookUp:
@@ -164,14 +161,19 @@ class MstPipeline(QuasiIdentifierPipeline[MstJob, MstRecoding, MstFacts]):
         shown = self.job.columns.publish
         return {name: Extent(hierarchies[name], how == ROUNDED) for name, how in shown.items()}
 
-    def _promise(self, release: DataFrame, classes: DataFrame | None = None) -> Pending[tuple[Verdict, ...]]:
-        names, privacy = list(self.hierarchies), self.job.privacy
-        checks = [k_anonymity_check(release, names, privacy.k, None, classes)]
-        if privacy.l is not None:
-            checks.append(l_diversity_check(release, names, self.job.columns.sensitive, privacy.l))
-        # TO WIRE IN: the audit of self.models (verify_models), as in lattice; it needs the source for the shares of the table.
-        # The same for `guarantee` above: the text of the models.
-        return together(*checks)
+    def _promise(
+        self, source: DataFrame, release: DataFrame, hierarchies: Mapping[str, Hierarchy], classes: DataFrame | None = None
+    ) -> Pending[tuple[Verdict, ...]]:
+        """k rows in every class, distinct values, then the other models. Columns with the same l are counted together."""
+        names, least = list(hierarchies), self._distinct_values
+        checks = [k_anonymity_check(release, names, self.job.privacy.k, None, classes)]
+        for values in sorted(set(least.values())):
+            columns = [name for name in least if least[name] == values]
+            checks.append(l_diversity_check(release, names, columns, values))
+        if not weighed(self.models):
+            return together(*checks)
+        models = self.models_of(source, release, hierarchies, weighed(self.models))
+        return together(together(*checks), models).then(lambda found: (*found[0], *found[1]))
 
 
 FAMILY = Family("mst", MstJob, MstPipeline.of, MstRecoding, Sample("census", census))

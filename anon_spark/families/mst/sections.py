@@ -11,6 +11,7 @@ from anon_spark.families.mst.facts import ExtentShare, Measures, MstFacts, Parti
 from anon_spark.model.facts import LevelShares
 from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
+from anon_spark.report.models import model_items
 from anon_spark.report.plots import shares_plot, weights_plot
 from anon_spark.report.relational import class_items, refuse_small_classes, risk_items
 
@@ -33,6 +34,7 @@ def mst_sections(facts: MstFacts) -> list[Section]:
         Section("What was lost", _measure_items(facts.measures)),
         Section("How far each attribute was generalized", [*_level_items(facts.levels), *_extent_items(facts.extents)]),
         Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
+        *([Section("What protects the sensitive values", model_items(facts.models, ()))] if facts.models else []),
         Section("What an attacker gains", risk_items(facts.risk)),
         Section("Tree, split, merge and refinement", _partition_items(facts.partition)),
     ]

@@ -21,7 +21,7 @@ class Counts(NamedTuple):
     """Rows of each sensitive value, by tuple, and the models of the columns.
 
     Values of all columns are numbered through; where a model looks at the levels of a column, their values follow. Those of
-    tuple i are from starts[i] to starts[i + 1] in entries: value and rows. asked: a row for each model: its kind, the first of
+    tuple i are from starts[i] to starts[i + 1] in entries: value and rows; tuples with the same ones have the same kind. asked: a row for each model: its kind, the first of
     its values and the one after the last, its whole number (l, or levels). numbers: two rows for each model: its limit, then for
     each value the share in the table, or the least that is allowed; and the greatest. room: rows of each value, to count in;
     zeros between two uses.
@@ -32,6 +32,7 @@ class Counts(NamedTuple):
     asked: Ints
     numbers: Floats
     room: Ints
+    kind: Codes
 
 
 UNCOUNTED = Counts(
@@ -40,6 +41,7 @@ UNCOUNTED = Counts(
     np.zeros((0, 4), dtype=np.int64),
     np.zeros((0, 0)),
     np.zeros(0, dtype=np.int64),
+    np.zeros(0, dtype=np.int32),
 )  # no column has a model
 
 
@@ -62,15 +64,21 @@ def counts_taken(counts: Counts, members: Codes) -> Counts:
         before = counts.starts[members[place]] - starts[place]
         for entry in range(starts[place], starts[place + 1]):
             entries[entry, 0], entries[entry, 1] = counts.entries[before + entry, 0], counts.entries[before + entry, 1]
-    return Counts(starts, entries, counts.asked, counts.numbers, counts.room)
+    return Counts(starts, entries, counts.asked, counts.numbers, counts.room, counts.kind[members])
 
 
 @compiled
 def count_in(counts: Counts, place: int) -> None:
     """Add a tuple to those that are counted in the room, if there are models."""
+    add_rows(counts, place, counts.room)
+
+
+@compiled
+def add_rows(counts: Counts, place: int, counted: Ints) -> None:
+    """Add the rows of a tuple's values to those counted, if there are models."""
     if counts.asked.shape[0] > 0:
         for entry in range(counts.starts[place], counts.starts[place + 1]):
-            counts.room[counts.entries[entry, 0]] += counts.entries[entry, 1]
+            counted[counts.entries[entry, 0]] += counts.entries[entry, 1]
 
 
 @compiled

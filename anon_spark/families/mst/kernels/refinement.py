@@ -70,8 +70,8 @@ def made_to_keep(
         if sweeps > 0:
             repair(levels, weights, tuples, classes, k)
             starts += [classes, top_down(levels, weights, tuples, k, LOOSE)]
-    best = min(starts, key=total_loss)
-    return classes_from(levels, weights, tuples, best.class_of, int(best.used[0]), room)
+    numbers, class_of = np.unique(min(starts, key=total_loss).class_of, return_inverse=True)  # without the empty ones
+    return classes_from(levels, weights, tuples, class_of.astype(np.int32), int(numbers.size), room)
 
 
 @compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_spark.families.mst.kernels.counts import count_in, has_models
+from anon_spark.families.mst.kernels.counts import Counts, add_rows, count_in, has_models
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
 from anon_spark.families.mst.kernels.keeping import (
@@ -74,9 +74,12 @@ def borrowed(
     lent, lenders, cost = np.zeros(0, dtype=np.int32), np.zeros(classes.size.size, dtype=np.bool_), 0
     level, leaf = classes.level[number].copy(), classes.leaf[number]
     size, weight = classes.size[number], classes.weight[number]
-    gathered, missing = gathered_values(tuples, classes, number), lack_with(tuples, classes, number, lent, wide(EMPTY))
+    gathered, counted = gathered_values(tuples, classes, number), rows_of_values(tuples, classes, number)
+    missing = lack_above(tuples.counts, counted, wide(EMPTY))
+    kinds = tuples.counts.kind.max() + 1 if has_models(tuples.counts) else 0
     while size < k or not is_diverse(gathered) or missing > 0:
         best, least, best_weight, best_growth = EMPTY, LARGE, 0, 0
+        parts = np.full(kinds, np.nan)  # of the lack, that a tuple of each kind makes good
         if missing > 0 and size - classes.size[number] > MOST_LENT * k:
             return LARGE, lent
         for member in range(tuples.rows.size):
@@ -85,15 +88,20 @@ def borrowed(
                 continue
             if size >= k and missing == 0 and not adds_value(gathered, tuples.values[member]):
                 continue
+            part = 1.0
+            if missing > 0:
+                kind = tuples.counts.kind[member]
+                if np.isnan(parts[kind]):
+                    parts[kind] = 1 - lack_above(tuples.counts, counted, member) / missing
+                part = parts[kind]
+                if part <= 0:
+                    continue
             grown = weight_with_tuple(levels, weights, level, leaf, weight, tuples.leaf[member], LARGE)
             growth = (size + rows) * grown - size * weight - classes.size[own] * classes.weight[own]
-            if growth >= least:
+            if price_of(growth, part) >= least:  # no class has a loss below 0
                 continue
             growth += (classes.size[own] - rows) * weight_without(levels, weights, tuples, classes, own, member)
-            price = growth
-            if missing > 0 and growth < least:
-                part = 1 - lack_with(tuples, classes, number, lent, member) / missing
-                price = LARGE if part <= 0 else int(min(LARGE / 1.0, growth / part)) if growth > 0 else growth
+            price = price_of(growth, part)
             if price < least and lends(tuples, classes, own, member):
                 best, least, best_weight, best_growth = member, price, grown, growth
         if best == EMPTY:
@@ -105,8 +113,15 @@ def borrowed(
         climb(levels, level, leaf, tuples.leaf[best])
         for column in range(gathered.shape[0]):
             add_values(gathered[column], tuples.values[best, column])
-        missing = lack_with(tuples, classes, number, lent, wide(EMPTY))
+        missing = lack_above(tuples.counts, counted, wide(best))
+        add_rows(tuples.counts, wide(best), counted)
     return cost, lent
+
+
+@compiled
+def price_of(growth: int, part: float) -> int:
+    """The growth for the whole of a lack, of which a part costs so much."""
+    return int(min(LARGE / 1.0, growth / part)) if growth > 0 and part < 1 else growth
 
 
 @compiled
@@ -116,19 +131,22 @@ def lends(tuples: Tuples, classes: Changing, own: int, member: int) -> bool:
 
 
 @compiled
-def lack_with(tuples: Tuples, classes: Changing, number: int, lent: Codes, more: int) -> float:
-    """What a class with the tuples lent, and one more unless EMPTY, lacks of the models; 0 if nothing."""
-    if not has_models(tuples.counts):
-        return 0.0
-    member = classes.head[number]
+def rows_of_values(tuples: Tuples, classes: Changing, number: int) -> Ints:
+    """Rows of each sensitive value in a class, in the numbering of `room`."""
+    counted, member = np.zeros_like(tuples.counts.room), classes.head[number]
     while member != EMPTY:
-        count_in(tuples.counts, wide(member))
+        add_rows(tuples.counts, wide(member), counted)
         member = classes.next_of[member]
-    for member in lent:
-        count_in(tuples.counts, wide(member))
+    return counted
+
+
+@compiled
+def lack_above(counts: Counts, counted: Ints, more: int) -> float:
+    """What so many rows of each value, with those of one tuple more unless EMPTY, lack of the models; 0 if nothing."""
+    counts.room[:] = counted
     if more != EMPTY:
-        count_in(tuples.counts, wide(more))
-    return taken_lack(tuples.counts)
+        count_in(counts, more)
+    return taken_lack(counts)
 
 
 # --- joining ----------------------------------------------------------------------------------------------------------------
