@@ -88,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     risk.add_argument("--quasi", required=True, metavar="COLUMNS", help="columns that somebody may know, as in age,sex,zip")
     risk.add_argument("--sensitive", default="", metavar="COLUMNS", help="columns that nobody should learn of a person")
     risk.add_argument("--person", metavar="COLUMN", help="a column that tells persons apart: classes count persons")
-    risk.add_argument("--population", metavar="SIZE", help="the fraction that was drawn, as in 0.1, or the number of people")
+    sizes = "the fraction that was drawn, as in 0.1, the number of people, or a table of them"
+    risk.add_argument("--population", metavar="SIZE", help=sizes)
     risk.add_argument("--format", choices=("delta", "parquet", "csv", "json"), help="of the table (default: by its files)")
     risk.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of Spark's reader, as in header=true")
     risk.add_argument("--output", metavar="PAGE", help="write the measurement as .html, with .json and .md beside it")

@@ -20,6 +20,7 @@ from anon_spark.assessment.disclosure import Disclosure, disclosure
 from anon_spark.assessment.facts import RiskFacts
 from anon_spark.assessment.pages import Assessment, BeforeAndAfter
 from anon_spark.assessment.population import PopulationFacts, population_facts
+from anon_spark.assessment.population.table import counted_population
 from anon_spark.assessment.question import Question, question_of
 from anon_spark.assessment.sizes import Sizes, look_up
 from anon_spark.assessment.tuples import HELD_BYTES, Tuples, read_tuples
@@ -33,7 +34,7 @@ def assess(
     quasi: Sequence[str],
     sensitive: Sequence[str] = (),
     person: str | None = None,
-    population: float | None = None,
+    population: float | DataFrame | None = None,
     *,
     name: str = "the table",
     sets: bool = True,
@@ -42,15 +43,18 @@ def assess(
     """The risk of a table for somebody who knows the quasi-identifiers of a person; shows itself in a notebook.
 
     quasi: columns that somebody may know; sensitive: columns that nobody should learn; person: a column that tells persons
-    apart, so that a class counts persons; population: the fraction of a population that the table is, or the population's
-    number of people; name: of the table, for the page; sets: whether every set of columns is looked at; held_bytes: up to which
-    the driver holds distinct tuples, and as much again of the counts of their sensitive values.
+    apart, so that a class counts persons; population: the fraction of a population that the table is, the population's number of
+    people, or a table of it with the same columns and a row for each person; name: of the table, for the page; sets: whether
+    every set of columns is looked at; held_bytes: up to which the driver holds distinct tuples, and as much again of the counts
+    of their sensitive values.
     Guarantee: reads only. Counts are exact up to collisions of 64-bit hashes, the same for every partitioning and wherever the
     tuples are held. No value of a record is in the result, nor in an error.
-    Cost: one groupBy of the quasi-identifiers, one of (class, value) for all sensitive columns, and a small job for each of
-    these columns. Tuples that are too many for the driver are counted by one job more, and their sets of columns by another.
+    Cost: one groupBy of the quasi-identifiers, one of (class, value) for all sensitive columns, a small job for each of these
+    columns, and one job with a population table. Tuples that are too many for the driver are counted by one job more, and their
+    sets of columns by another.
     """
-    question = question_of(df, quasi, sensitive, person, population)
+    everybody = population if isinstance(population, DataFrame) else None
+    question = question_of(df, quasi, sensitive, person, None if isinstance(population, DataFrame) else population)
     seconds: dict[str, float] = {}
     with _timed(seconds, "tuples"):
         tuples = read_tuples(df, question, held_bytes)
@@ -61,6 +65,10 @@ def assess(
     if fraction is not None:
         with _timed(seconds, "population"):
             estimated = _population(sizes, fraction, tuples.people)
+    crowds = None
+    if everybody is not None:
+        with _timed(seconds, "population"):
+            crowds = counted_population(df, everybody, question)
     counted = None
     if sets:
         with _timed(seconds, "column_sets"):
@@ -76,6 +84,7 @@ def assess(
         null_rows=tuples.null_rows,
         wildcards=None if wildcards is None else look_up(wildcards),
         population=estimated,
+        counted_population=crowds,
         column_sets=counted,
         disclosure=tuple(disclosed),
         left_out=(*left_out, *_too_many(disclosed), *_few_sets(counted)),

@@ -20,7 +20,7 @@ NUMBERS = ((1, 1), (2, 2), (3, 4), (5, 9), (10, None))  # ranges of how many lea
 
 def sections_of(tables: Tables) -> list[Section]:
     """Every section that has something to show."""
-    made = (crowd_section, set_sections, disclosure_section, population_section, null_section)
+    made = (crowd_section, set_sections, disclosure_section, population_section, counted_section, null_section)
     return [section for make in made for section in make(tables)]
 
 
@@ -234,6 +234,26 @@ def population_section(tables: Tables) -> Iterator[Section]:
         "three models, and one is chosen by the sampling fraction (Dankar et al. 2012): Pitman's up to 0.1, above the smaller of "
         "the other two. The chosen one is tried on the table itself, from a part of it; it can be relied on if that error and "
         "the play of chance together are at most 25 %, and Pitman's model does not contradict."
+    )
+    items: list[Item] = [Text("", [text]), Table("", ("measure", *measured), [(name, *values) for name, values in rows])]
+    yield Section("The population", items)
+
+
+def counted_section(tables: Tables) -> Iterator[Section]:
+    """Journalist risk against a table of the population."""
+    measured = {name: facts.counted_population for name, facts in tables.items() if facts.counted_population is not None}
+    if not measured:
+        return
+    rows: list[tuple[str, list[Any]]] = [
+        ("people of the population", [one.size for one in measured.values()]),
+        ("journalist: highest chance", [one.highest_chance for one in measured.values()]),
+        ("journalist: average chance", [one.average_chance for one in measured.values()]),
+        ("people who are alone in the population", [one.unique for one in measured.values()]),
+        ("rows of the table that are alone in the population", [one.unique_rows for one in measured.values()]),
+    ]
+    text = (
+        "Who does not know whether a person is in the table looks for the person in the population (journalist). Crowds are "
+        "counted in the table of the population that was given, and are as true as it is."
     )
     items: list[Item] = [Text("", [text]), Table("", ("measure", *measured), [(name, *values) for name, values in rows])]
     yield Section("The population", items)

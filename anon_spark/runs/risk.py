@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from pydantic import ValidationError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.assessment import Assessment, RiskFacts, assess
 from anon_spark.assessment.facts import percent
@@ -36,7 +36,7 @@ class Request:
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
     person: str | None
-    population: float | None
+    population: float | InputSpec | None
 
     @property
     def reads_little(self) -> bool:
@@ -57,16 +57,20 @@ def asked(options: argparse.Namespace) -> Request:
     quasi = _columns(options.quasi)
     if not quasi:
         raise ConfigurationError("--quasi: name at least one column that somebody may know of a person, as in age,sex,zip.")
-    population = _population(options.population)
+    population = _population(options.population, options.format, settings)
     return Request(table, release, quasi, _columns(options.sensitive), options.person, population)
 
 
 def measured(request: Request, spark: SparkSession) -> RiskPage:
     """The assessment of the table, or of both tables side by side. Cost: that of `assess`, for each table."""
-    before = _assessed(request, _read(spark, request.table, "TABLE"), "TABLE")
+    population = request.population
+    everybody = _read(spark, population, "--population").frame if isinstance(population, InputSpec) else population
+    before = _assessed(request, _read(spark, request.table, "TABLE"), "TABLE", everybody)
     if request.release is None:
         return before
-    return before.beside(_assessed(request, _read(spark, request.release, "RELEASE"), "RELEASE"))
+    if isinstance(everybody, DataFrame):  # a release writes its values otherwise than the population does
+        everybody = None
+    return before.beside(_assessed(request, _read(spark, request.release, "RELEASE"), "RELEASE", everybody))
 
 
 def lines(page: RiskPage) -> Iterator[str]:
@@ -96,6 +100,10 @@ def _lines(facts: RiskFacts) -> Iterator[str]:
         chosen = population.uniques.chosen
         trust = "" if population.uniques.holds else "; not to be relied on"
         yield f"unique in the population: {percent(population.unique_share)} ({chosen or 'no model has a solution'}{trust})"
+    if facts.counted_population is not None:
+        counted = facts.counted_population
+        yield f"journalist: highest {show(counted.highest_chance)}, average {show(counted.average_chance)}"
+        yield f"unique in the population: {show(counted.unique)} people, {show(counted.unique_rows)} rows of the table"
     if facts.column_sets is not None:
         for smallest in facts.column_sets.smallest():
             sets = "; ".join(f"{' + '.join(one.columns)} ({percent(one.unique_share)})" for one in smallest.strongest[:3])
@@ -114,11 +122,14 @@ def _columns(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _population(text: str | None) -> float | None:
+def _population(text: str | None, kind: str | None, settings: dict[str, str]) -> float | InputSpec | None:
+    """A number, or the table of the population."""
     try:
         return None if text is None else float(text.replace("_", ""))
     except ValueError:
-        raise ConfigurationError("--population: give a fraction, such as 0.1, or a number of people, such as 80000000.") from None
+        pass
+    assert text is not None, "without a population there is no text"
+    return _spec(text, _format_of(text, kind), settings, "--population")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -173,10 +184,10 @@ def _read(spark: SparkSession, spec: InputSpec, what: str) -> Snapshot:
         raise ConfigurationError(text) from error
 
 
-def _assessed(request: Request, table: Snapshot, what: str) -> Assessment:
+def _assessed(request: Request, table: Snapshot, what: str, population: float | DataFrame | None) -> Assessment:
     name = versioned(table.table, table.version) or table.table
     try:
-        return assess(table.frame, request.quasi, request.sensitive, request.person, request.population, name=name)
+        return assess(table.frame, request.quasi, request.sensitive, request.person, population, name=name)
     except (ConfigurationError, DataError) as error:
         if request.release is None:
             raise

@@ -60,6 +60,27 @@ def test_agrees_with_brute_force(spark: SparkSession, person: str | None, held_b
         assert any("wildcards" in text for text in facts.left_out)
 
 
+def test_a_population_table_is_counted(spark: SparkSession) -> None:
+    rows = people(3)
+    everybody = [*rows, *people(4), *rows[:7]]
+    facts = assess(frame(spark, rows), QUASI, population=frame(spark, everybody), sets=False).facts
+    there = Counter(row[1:5] for row in everybody)
+    crowds = [there[row[1:5]] for row in rows]
+    found = facts.counted_population
+    assert found is not None and facts.population is None
+    assert (found.size, found.unique) == (len(everybody), sum(size == 1 for size in there.values()))
+    assert (found.unique_rows, found.highest_chance) == (crowds.count(1), 1 / min(crowds))
+    assert found.average_chance == pytest.approx(sum(1 / size for size in crowds) / len(crowds))
+    lacking = frame(spark, [row for row in everybody if row[1:5] != rows[0][1:5]])
+    with pytest.raises(DataError, match=r"population: \d+ of \d+ rows have quasi-identifiers that nobody there has"):
+        assess(frame(spark, rows), QUASI, population=lacking, sets=False)
+    with pytest.raises(DataError, match="nobody there has"):
+        assess(frame(spark, rows), QUASI, population=lacking.limit(0), sets=False)
+    other = frame(spark, everybody).withColumn(QUASI[0], F.struct(F.lit(1)))
+    with pytest.raises(ConfigurationError, match=f"population: column {QUASI[0]} is struct"):
+        assess(frame(spark, rows), QUASI, population=other)
+
+
 def test_partitions_and_place_change_nothing(spark: SparkSession) -> None:
     rows = people(11)
     one, *others = (

@@ -132,7 +132,7 @@ def _metadata(kind: object) -> tuple[object, ...]:
     return tuple(one for part in written for one in (part.metadata if isinstance(part, FieldInfo) else [part]))
 
 
-OTHERS = ("lattice.sensitive",)  # of a job, the models by column; an anonymizer calls them models
+OTHERS = ("lattice.sensitive", "mst.sensitive")  # of a job, the models by column; an anonymizer calls them models
 ALL = [option for name, option in {str(option): option for option in options()}.items() if name not in OTHERS]
 DEFAULTS = [option for option in ALL if option.name not in FAMILIES[option.family].needed]
 WORDS = [option for option in ALL if literals(option.field.annotation)]

@@ -85,7 +85,7 @@ def test_before_and_after(tables: Path, tmp_path: Path, capsys: pytest.CaptureFi
         (["delta", "--quasi", ","], 2, "--quasi: name at least one column"),
         (["delta", "--quasi", "class,class"], 2, "quasi: class is named twice"),
         (["delta", "--quasi", "class", "--sensitive", "class"], 2, "sensitive: class is in quasi already"),
-        (["delta", "--quasi", "class", "--population", "many"], 2, "--population: give a fraction"),
+        (["delta", "--quasi", "class", "--population", "nowhere"], 2, "--population: no Delta table at"),
         (["delta", "--quasi", "class", "--population", "-1"], 2, "population: must be above 0"),
         (["delta", "--quasi", "class", "--population", "3"], 3, "3 people are fewer than the 12 of the table"),
         (["delta", "--quasi", "class", "--option", "header"], 2, "--option: give KEY=VALUE"),

@@ -113,7 +113,8 @@ def counts_of(columns: Sequence[SensitiveColumn], tuples: Histograms) -> Counts:
             table[2 * at + which, : row.size] = row
     starts = np.searchsorted(owners[order], np.arange(tuples.size + 1)).astype(np.int64)
     entries = np.ascontiguousarray(np.stack([values[order], rows[order]], axis=1).astype(np.int64))
-    return Counts(starts, entries, np.array(asked, dtype=np.int64), table, np.zeros(count, dtype=np.int64), _kinds(starts, entries))
+    room = np.zeros(count, dtype=np.int64)
+    return Counts(starts, entries, np.array(asked, dtype=np.int64), table, room, _kinds(starts, entries))
 
 
 def _kinds(starts: Ints, entries: Ints) -> Codes:

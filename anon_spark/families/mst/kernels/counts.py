@@ -21,10 +21,10 @@ class Counts(NamedTuple):
     """Rows of each sensitive value, by tuple, and the models of the columns.
 
     Values of all columns are numbered through; where a model looks at the levels of a column, their values follow. Those of
-    tuple i are from starts[i] to starts[i + 1] in entries: value and rows; tuples with the same ones have the same kind. asked: a row for each model: its kind, the first of
+    tuple i are from starts[i] to starts[i + 1] in entries: value and rows. asked: a row for each model: its kind, the first of
     its values and the one after the last, its whole number (l, or levels). numbers: two rows for each model: its limit, then for
     each value the share in the table, or the least that is allowed; and the greatest. room: rows of each value, to count in;
-    zeros between two uses.
+    zeros between two uses. kind: of each tuple, the same for tuples with the same entries.
     """
 
     starts: Ints
