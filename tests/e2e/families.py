@@ -24,14 +24,14 @@ columns:
     marital: {levels: hierarchies/marital.csv}
   sensitive: [disease]
   keep: [weight]
-privacy: {k: 10, suppression: 0.01}
+privacy: {k: 10, suppression: 0.01, sensitive: {disease: {l: 2, t: {max: 0.6}}}}
 work: ./work
 output: {table: ./release, runs: ./runs, report: census.html}
 """
 
 LOCAL = (  # the same table, recoded locally, published beside it
     JOB.replace("family: lattice", "family: mst")
-    .replace("{k: 10, suppression: 0.01}", "{k: 10}")
+    .replace("suppression: 0.01, sensitive: {disease: {l: 2, t: {max: 0.6}}}", "sensitive: {disease: {entropy_l: 1.5}}")
     .replace("./work", "./local_work")
     .replace("./release, runs: ./runs, report: census.html", "./local, runs: ./local_runs, report: local.html")
 )
