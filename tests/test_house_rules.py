@@ -36,6 +36,8 @@ def faults(source: str, may_materialize: bool = False) -> Iterator[str]:
                 yield f"{node.lineno}: .{name}"
             case ast.Attribute(attr="set", value=ast.Attribute(attr="conf")):
                 yield f"{node.lineno}: .conf.set"
+            case ast.Call(func=ast.Attribute(attr="withColumns"), args=[ast.Name()]):
+                yield f"{node.lineno}: .withColumns of what may be empty, which Spark Connect refuses"
             case ast.Call(func=ast.Attribute(attr=name)) if name in MATERIALIZING and not may_materialize:
                 yield f"{node.lineno}: .{name}()"
 
@@ -62,6 +64,7 @@ def test_library_keeps_the_house_rules() -> None:
         "df._jdf.queryExecution()",
         "spark.conf.set('spark.sql.ansi.enabled', 'false')",
         "SparkSession.builder.getOrCreate()",
+        "df.withColumns(leaves)",
         "df.cache()",
         "df.persist()",
         "df.checkpoint()",

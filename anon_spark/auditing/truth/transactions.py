@@ -221,12 +221,11 @@ def _path(at: int) -> str:
 def _joined(linked: DataFrame, staged: DataFrame, columns: Transactions) -> DataFrame:
     """Records and rows joined by LINK; one side is null where there is none."""
     records = with_leaves(read_records(linked, columns, [LINK]), columns).withColumn(_RECORD, F.lit(True))
-    leaves = {
-        raw_column(at): F.when(F.col(raw_column(at)) < 0, F.lit(len(hierarchy.keys))).otherwise(F.col(raw_column(at)))
-        for at, hierarchy in columns.hierarchies.items()
-    }  # below 0: null
+    for at, hierarchy in columns.hierarchies.items():  # below 0: null
+        leaf = F.col(raw_column(at))
+        records = records.withColumn(raw_column(at), F.when(leaf < 0, F.lit(len(hierarchy.keys))).otherwise(leaf))
     paths = [Path(Labels.of(hierarchy), raw_column(at), _path(at)) for at, hierarchy in columns.hierarchies.items()]
-    records = with_paths(records.withColumns(leaves), paths)
+    records = with_paths(records, paths)
     rows = published_rows(staged, columns, [LINK]).withColumn(_ROW, F.lit(True)).withColumnRenamed(HIDDEN, _SENSITIVE)
     for at in range(len(columns.unchanged)):
         rows = rows.withColumnRenamed(kept_column(at), private(f"kept_shown_{at}"))
