@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.assessment import Assessment, RiskFacts, assess
 from anon_spark.assessment.facts import percent
 from anon_spark.assessment.pages import RiskPage
-from anon_spark.config import InputSpec, is_path, is_uri, relation
+from anon_spark.config import InputSpec, is_path, is_uri, relation, resolve_table
 from anon_spark.config.problems import problems
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.io.nesting import reads_little
@@ -150,7 +150,7 @@ def _format_of(place: str, asked_for: str | None) -> str:
 def _spec(place: str, kind: str | None, settings: dict[str, str], what: str) -> InputSpec:
     try:
         return InputSpec.model_validate(
-            {"table": place, "format": kind or _format_of(place, None), "options": settings}
+            {"table": resolve_table(place, Path.cwd()), "format": kind or _format_of(place, None), "options": settings}
         )
     except ValidationError as error:
         found = [f"{what}: {text}" for _, text in problems(error, InputSpec)]

@@ -78,6 +78,14 @@ def test_before_and_after(tables: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "before" in page.read_text()
 
 
+def test_paths_are_relative_to_where_the_command_is_given(
+    tables: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tables)  # the session was started elsewhere
+    assert main(["risk", "./delta", "./release.parquet", "--quasi", "class", "--population", "./delta"]) == 0
+    assert "at least 12 rows" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
