@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
+from anon_spark.auditing.reading.values import not_comparable
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.primitives.tables import require_columns
 
@@ -59,7 +59,7 @@ def question_of(
     for name in named:
         if df.columns.count(name) > 1:
             raise ConfigurationError(f"Column {name}: the table has several columns of this name. Rename all but one.")
-        if _not_comparable(df.schema[name].dataType):
+        if not_comparable(df.schema[name].dataType):
             raise ConfigurationError(f"Column {name}: a map or variant has no equality. Turn it into an array or a text.")
     return Question(tuple(quasi), tuple(sensitive), person, _population(population))
 
@@ -89,11 +89,3 @@ def _population(population: float | None) -> float | None:
     if population > 1 and population != int(population):
         raise ConfigurationError("population: a number of people is whole; a fraction is at most 1.")
     return float(population)
-
-
-def _not_comparable(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _not_comparable(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_not_comparable(part.dataType) for part in kind.fields)
-    return isinstance(kind, (MapType, VariantType))

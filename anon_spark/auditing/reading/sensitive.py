@@ -17,10 +17,10 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType, VariantType
+from pyspark.sql.types import DataType, DoubleType, FloatType
 
 from anon_spark.auditing.reading.spread import UNKNOWN, Whole
-from anon_spark.auditing.reading.values import exact, plain_type, private, quoted
+from anon_spark.auditing.reading.values import exact, not_comparable, plain_type, private, quoted
 from anon_spark.columns import ROWS
 from anon_spark.engine import beside, gathered, runs_in_one_task, small_frame
 from anon_spark.errors import ConfigurationError, LimitExceeded
@@ -119,19 +119,11 @@ def counted_value(frame: DataFrame, name: str, kind: DataType | None = None) -> 
     """A sensitive value as it is counted: NaN as null. kind: the type that says what is equal, default the column's."""
     there, value = frame.schema[name].dataType, F.col(quoted(name))
     kind = there if kind is None else kind
-    if _not_comparable(kind):
+    if not_comparable(kind):
         raise ConfigurationError(f"Column {name}: a map or variant has no equality to count by. Turn it into an array or a text.")
     if kind != there:
         value = value.cast(kind)
     return F.when(~F.isnan(value), value) if isinstance(kind, (DoubleType, FloatType)) else value
-
-
-def _not_comparable(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _not_comparable(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_not_comparable(part.dataType) for part in kind.fields)
-    return isinstance(kind, (MapType, VariantType))
 
 
 def _counted(frame: DataFrame, quasi: Sequence[str], columns: Sequence[str], kinds: Sequence[DataType]) -> DataFrame:

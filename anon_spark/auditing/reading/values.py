@@ -121,3 +121,12 @@ def with_nulls(columns: Sequence[Column]) -> list[Column]:
 def same(first: Column, second: Column) -> Column:
     """Whether two values are the same to a reader: equal, null with null, and written alike (-0.0 is not 0.0)."""
     return first.eqNullSafe(second) & first.cast("string").eqNullSafe(second.cast("string"))
+
+
+def not_comparable(kind: DataType) -> bool:
+    """Whether values of a type have no equality: maps and variants, also inside arrays and structs."""
+    if isinstance(kind, ArrayType):
+        return not_comparable(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(not_comparable(part.dataType) for part in kind.fields)
+    return isinstance(kind, (MapType, VariantType))
