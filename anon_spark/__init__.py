@@ -65,6 +65,8 @@ if TYPE_CHECKING:
         uniqueness,
     )
     from anon_spark.runs.plan import Plan
+    from anon_spark.suggestion import Suggestion, suggest
+    from anon_spark.suggestion.one_line import anonymize
 
 _HOMES = {
     "AnonSparkError": "anon_spark.errors",
@@ -103,12 +105,14 @@ _HOMES = {
     "SetValuedAnonymizer": "anon_spark.families.set_valued.anonymizer",
     "SetValuedRecoding": "anon_spark.families.set_valued.recoding",
     "Stopped": "anon_spark.errors",
+    "Suggestion": "anon_spark.suggestion",
     "TCloseness": "anon_spark.model.guarantee.models",
     "TreeAnonymizer": "anon_spark.families.tree.anonymizer",
     "TreeClass": "anon_spark.model.tree",
     "TreeRecoding": "anon_spark.families.tree.recoding",
     "TreeSchema": "anon_spark.model.tree",
     "Verdict": "anon_spark.auditing",
+    "anonymize": "anon_spark.suggestion.one_line",
     "assess": "anon_spark.assessment",
     "audit": "anon_spark.commands",
     "compare": "anon_spark.commands",
@@ -122,6 +126,7 @@ _HOMES = {
     "relink_attack": "anon_spark.risk",
     "run": "anon_spark.commands",
     "session": "anon_spark.commands",
+    "suggest": "anon_spark.suggestion",
     "tree_attack": "anon_spark.risk",
     "uniqueness": "anon_spark.risk",
     "verify": "anon_spark.auditing",
@@ -164,12 +169,14 @@ __all__ = [
     "SetValuedAnonymizer",
     "SetValuedRecoding",
     "Stopped",
+    "Suggestion",
     "TCloseness",
     "TreeAnonymizer",
     "TreeClass",
     "TreeRecoding",
     "TreeSchema",
     "Verdict",
+    "anonymize",
     "assess",
     "audit",
     "compare",
@@ -183,6 +190,7 @@ __all__ = [
     "relink_attack",
     "run",
     "session",
+    "suggest",
     "tree_attack",
     "uniqueness",
     "verify",

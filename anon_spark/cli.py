@@ -1,4 +1,4 @@
-"""The command line: `anon-spark run | plan | audit | compare | risk | demo | hierarchy | purge`, and for spark-submit scripts.
+"""The command line: `anon-spark init | plan | run | audit | compare | risk | hierarchy | purge | demo`, also for spark-submit.
 
 Exit codes: 0 published, verified or recognised as already published; 2 wrong configuration, nothing written; 3 the data
 do not allow it, nothing published; 1 unexpected.
@@ -7,12 +7,19 @@ do not allow it, nothing published; 1 unexpected.
 from __future__ import annotations
 
 import argparse
+import csv
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from anon_spark.errors import AnonSparkError, Stopped
+from anon_spark.errors import AnonSparkError, Stopped, UnseenValues
+from anon_spark.machine.progress import AUDIT, COMPARE, INIT, PLAN, RISK, RUN, Steps
 from anon_spark.machine.signals import stoppable
+
+if TYPE_CHECKING:
+    from anon_spark.config import JobSpec
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         print(f"anon-spark: {error}", file=sys.stderr)
+        if isinstance(error, UnseenValues) and getattr(options, "show_values", None):
+            print(f"anon-spark: {_values_written(error, options.show_values)}", file=sys.stderr)
         return error.exit_code
     except (Stopped, KeyboardInterrupt):
         print("anon-spark: stopped. A release is published as a whole or not at all.", file=sys.stderr)
@@ -53,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="anon-spark", description="Verified anonymization of Delta tables on Spark.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions of anon-spark, Python and Spark")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, function: object, text: str) -> argparse.ArgumentParser:
@@ -61,6 +71,19 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=function)
         return added
 
+    init = command("init", _init, "Look at a table and write a job for it: roles, hierarchies, a page with the profile.")
+    init.add_argument("table", help="the table: a path, or a name of the catalog")
+    init.add_argument("--into", metavar="FOLDER", help="where job.yaml, hierarchies/ and profile.html go (default: <table>_job)")
+    init.add_argument("--format", choices=("delta", "parquet", "csv", "json"), help="of the table (default: by its files)")
+    init.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of Spark's reader, as in header=true")
+    families = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
+    init.add_argument("--family", choices=families, help="the family (default: by the shape of the table)")
+    init.add_argument("--k", type=int, help="least number of rows or persons in a class (default: 10; with items 5)")
+    init.add_argument("--quasi", metavar="COLUMNS", help="exactly these are quasi-identifiers, as in age,sex,zip")
+    for role, text in (("sensitive", "published unchanged"), ("keep", "published unchanged"), ("identifiers", "never published")):
+        init.add_argument(f"--{role}", default="", metavar="COLUMNS", help=f"columns that are {text}")
+    init.add_argument("--person", metavar="COLUMN", help="a column that tells persons apart")
+    init.add_argument("--quiet", action="store_true", help="no progress")
     for name, function, text in (
         ("run", _run, "Anonymize, audit and publish the table of a job file."),
         ("plan", _plan, "Check a job file and count what it would meet; write nothing."),
@@ -69,8 +92,11 @@ def _parser() -> argparse.ArgumentParser:
         added = command(name, function, text)
         added.add_argument("job", help="the job file")
         added.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
+        added.add_argument("--quiet", action="store_true", help="no progress")
+        if name != "audit":
+            shown = "write values that no hierarchy knows to this file, which only you can read"
+            added.add_argument("--show-values", metavar="FILE", help=shown)
         if name == "run":
-            added.add_argument("--quiet", action="store_true", help="no progress")
             again = "draw again for rows that were drawn before; the two releases can be put together"
             added.add_argument("--redraw", action="store_true", help=again)
     purge = command("purge", _purge, "Remove what stopped runs of a job left: private working folders, uncommitted files.")
@@ -112,17 +138,53 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> int:
-    from anon_spark.families.registry import load_job
-    from anon_spark.io.nesting import reads_little
-    from anon_spark.machine.progress import bar
-    from anon_spark.runs.preparation import prepare
-    from anon_spark.runs.run import run
-    from anon_spark.spark_session import make_session
+class _Version(argparse.Action):
+    """Show versions and end; Spark is not started."""
 
-    job = load_job(options.job, options.set)
-    with bar(quiet=options.quiet) as progress:
-        report = run(prepare(job, make_session("anon-spark run", brief=reads_little(job.input))), progress, options.redraw)
+    def __call__(self, *_: object) -> None:
+        from anon_spark.runs.software import versions
+
+        print(", ".join(f"{name} {version}" for name, version in versions().items()))
+        raise SystemExit(0)
+
+
+def _values_written(error: UnseenValues, place: str) -> str:
+    """Write the unknown values as column;value;rows, for the owner alone; returns a message."""
+    try:
+        with open(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file, delimiter=";", lineterminator="\n")
+            lines.writerows((name, value, rows) for name, values in error.values.items() for value, rows in values)
+    except OSError as fault:
+        return f"--show-values: {place} cannot be written ({fault.strerror})."
+    return f"the unknown values are in {place}: column;value;rows. Keep the file private."
+
+
+def _init(options: argparse.Namespace) -> int:
+    from anon_spark.runs.init import asked, init, lines
+
+    request = asked(options)
+    with Steps(INIT, options.quiet) as steps:
+        from anon_spark.spark_session import make_session
+
+        spark = make_session("anon-spark init", brief=request.reads_little)
+        steps.begin("look")
+        written = init(request, spark, steps.tell)
+    for line in lines(written):
+        print(line)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    job = _loaded(options)
+    with Steps(RUN, options.quiet) as steps:
+        from anon_spark.io.nesting import reads_little
+        from anon_spark.runs.preparation import prepare
+        from anon_spark.runs.run import run
+        from anon_spark.spark_session import make_session
+
+        spark = make_session("anon-spark run", brief=reads_little(job.input))
+        steps.begin("prepare")
+        report = run(prepare(job, spark), steps.tell, options.redraw, steps.begin)
     for check in report.checks:
         print(f"  {'passed' if check.passed else 'FAILED'}  {check.name}: {check.detail}")
     for finding in report.findings:
@@ -137,32 +199,48 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from anon_spark.families.registry import load_job
-    from anon_spark.io.nesting import reads_little
-    from anon_spark.runs.plan import plan
-    from anon_spark.runs.preparation import prepare
-    from anon_spark.spark_session import make_session
+    job = _loaded(options)
+    with Steps(PLAN, options.quiet) as steps:
+        from anon_spark.io.nesting import reads_little
+        from anon_spark.runs.plan import plan
+        from anon_spark.runs.preparation import prepare
+        from anon_spark.spark_session import make_session
 
-    job = load_job(options.job, options.set)
-    planned = plan(prepare(job, make_session("anon-spark plan", brief=reads_little(job.input))))
+        spark = make_session("anon-spark plan", brief=reads_little(job.input))
+        steps.begin("prepare")
+        prepared = prepare(job, spark)
+        steps.begin("count")
+        planned = plan(prepared)
     print("\n".join(planned.lines()))
     return 3 if any(finding.level == "stop" for finding in planned.findings) else 0
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from anon_spark.families.registry import load_job
-    from anon_spark.io.nesting import reads_little
-    from anon_spark.runs.audit import audit
-    from anon_spark.runs.run import require_all
-    from anon_spark.spark_session import make_session
+    job = _loaded(options)
+    with Steps(AUDIT, options.quiet) as steps:
+        from anon_spark.io.nesting import reads_little
+        from anon_spark.runs.audit import audit
+        from anon_spark.runs.run import require_all
+        from anon_spark.spark_session import make_session
 
-    job = load_job(options.job, options.set)
-    verdicts = audit(job, make_session("anon-spark audit", brief=reads_little(job.input)))
+        spark = make_session("anon-spark audit", brief=reads_little(job.input))
+        steps.begin("audit")
+        verdicts = audit(job, spark)
     for verdict in verdicts:
         print(f"  {verdict}")
     require_all(verdicts)
     print(f"verified: {job.output.table}")
     return 0
+
+
+def _loaded(options: argparse.Namespace) -> JobSpec:
+    """The job, and its hierarchies as far as files hold them: a fault is found before Spark starts."""
+    from anon_spark.config.hierarchy_files import check_files
+    from anon_spark.families.registry import load_job
+
+    job = load_job(options.job, options.set)
+    check_files(job)
+    return job
 
 
 def _purge(options: argparse.Namespace) -> int:
@@ -175,11 +253,14 @@ def _purge(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from anon_spark.report.formats import show
-    from anon_spark.runs.compare import compare
-    from anon_spark.spark_session import make_session
+    with Steps(COMPARE) as steps:
+        from anon_spark.report.formats import show
+        from anon_spark.runs.compare import compare
+        from anon_spark.spark_session import make_session
 
-    comparison = compare([options.job, *options.other], make_session("anon-spark compare"), options.report)
+        spark = make_session("anon-spark compare")
+        steps.begin("compare")
+        comparison = compare([options.job, *options.other], spark, options.report)
     print(comparison.table.T.map(show).to_string())
     if options.report is not None:
         print(f"report: {options.report}")
@@ -188,10 +269,14 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _risk(options: argparse.Namespace) -> int:
     from anon_spark.runs.risk import asked, lines, measured
-    from anon_spark.spark_session import make_session
 
     request = asked(options)
-    page = measured(request, make_session("anon-spark risk", brief=request.reads_little))
+    with Steps(RISK) as steps:
+        from anon_spark.spark_session import make_session
+
+        spark = make_session("anon-spark risk", brief=request.reads_little)
+        steps.begin("measure")
+        page = measured(request, spark)
     for line in lines(page):
         print(line)
     if options.output is not None:
@@ -201,7 +286,6 @@ def _risk(options: argparse.Namespace) -> int:
 
 def _demo(options: argparse.Namespace) -> int:
     from anon_spark.families.registry import NAMES
-    from anon_spark.machine.progress import bar
     from anon_spark.runs.demo import demonstrate, make_samples
     from anon_spark.spark_session import make_session
 
@@ -209,9 +293,9 @@ def _demo(options: argparse.Namespace) -> int:
     print(f"Making a sample of {options.rows:,} rows in {folder}/ …")
     jobs = make_samples(spark, folder, options.rows)
     for family in NAMES:
-        print(f"\n{family}: anonymizing it …")
-        with bar() as progress:
-            text = demonstrate(spark, jobs, family, progress)
+        print(f"\n{family}: anonymizing it …", flush=True)
+        with Steps({key: name for key, name in RUN.items() if key != "spark"}) as steps:
+            text = demonstrate(spark, jobs, family, steps)
         print(text)
     return 0
 

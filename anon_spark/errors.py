@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,6 +35,14 @@ class DataError(AnonSparkError):
     """The data do not allow it: unseen values, an empty table, too few rows."""
 
     exit_code = 3
+
+
+class UnseenValues(DataError):
+    """Values that no hierarchy knows. `values` are private: the text has counts, a person may ask for the values."""
+
+    def __init__(self, message: str, values: Mapping[str, Sequence[tuple[str, int]]], **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.values = values
 
 
 class GuaranteeUnreachable(DataError):

@@ -10,7 +10,7 @@ import atexit
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from anon_spark.errors import ConfigurationError
 from anon_spark.machine import delta
 from anon_spark.machine.java import ensure_java
 from anon_spark.machine.signals import catch_signals_again
+from anon_spark.machine.stderr import without_noise
 from anon_spark.primitives.stores import Store, discard, private_folder, sweep, user_root
 
 MASTER = "spark.master"
@@ -31,6 +32,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DAEMON = "spark.python.daemon.module"
 LOCAL_DIR = "spark.local.dir"
 LOCAL_DIRS = "SPARK_LOCAL_DIRS"  # wins over the setting
+CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
 CLUSTER = {"spark.log.level": "WARN"}  # at INFO Delta writes the least and greatest values of small tables into the driver's log
 WIDE = {"spark.sql.constraintPropagation.enabled": "false"}
 """From a condition on a hash of n renamed columns Spark infers 2^n: with 18 quasi-identifiers that ends a driver of 1g."""
@@ -80,7 +82,8 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None, brief:
     for name, value in settings.items():
         if submitted.get(name) != value:
             builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    with nullcontext() if under_spark_submit() else without_noise():
+        session: SparkSession = builder.getOrCreate()
     catch_signals_again()
     return session
 
@@ -98,7 +101,9 @@ def with_private_files(settings: Mapping[str, str]) -> dict[str, str]:
     folder = Path(private_folder(root).path)
     atexit.register(_end_session, folder)
     temporary = f"-Djava.io.tmpdir={folder}"
-    return {**settings, LOCAL_DIR: str(folder), JAVA_OPTIONS: " ".join(filter(None, [settings.get(JAVA_OPTIONS), temporary]))}
+    forgotten = {} if settings.get(CATALOG) == "hive" else {WAREHOUSE: str(folder / "warehouse")}  # a catalog without a memory
+    options = " ".join(filter(None, [settings.get(JAVA_OPTIONS), temporary]))
+    return {**forgotten, **settings, LOCAL_DIR: str(folder), JAVA_OPTIONS: options}
 
 
 def _end_session(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from html import escape
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -60,6 +61,14 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return self.passed
+
+    def _repr_html_(self) -> str:
+        color = "#1a7f37" if self.passed else "#b42318"
+        word = "✓ passed" if self.passed else "✗ FAILED"
+        return (
+            f"<p><strong>{escape(self.name)}</strong> <span style='color: {color}; font-weight: bold'>{word}</span><br>"
+            f"{escape(self.detail)}</p>"
+        )
 
     def __str__(self) -> str:
         return f"{self.name}: {'passed' if self.passed else 'FAILED'}. {self.detail}"

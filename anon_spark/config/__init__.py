@@ -8,6 +8,7 @@ from anon_spark.config.hierarchies import (
     LevelsSource,
     MaskSpec,
     Source,
+    TopSource,
 )
 from anon_spark.config.job import (
     ColumnsSpec,
@@ -45,6 +46,7 @@ __all__ = [
     "QuasiIdentifierJob",
     "RolesSpec",
     "Source",
+    "TopSource",
     "config_hash",
     "is_path",
     "is_uri",

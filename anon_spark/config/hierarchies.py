@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -14,8 +14,8 @@ from anon_spark.config.locations import base_of, checked_table, resolve_file
 from anon_spark.config.spec import Number, Spec, Text
 from anon_spark.errors import did_you_mean
 
-Kind = Literal["levels", "edges", "intervals", "mask", "date"]
-KINDS: tuple[Kind, ...] = ("levels", "edges", "intervals", "mask", "date")
+Kind = Literal["levels", "edges", "intervals", "mask", "date", "top"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 _SEPARATORS = {"levels": ";", "edges": ","}
 UNITS = ("week", "month", "quarter", "year", "decade", "century")
 
@@ -130,11 +130,26 @@ class EdgesSource:
     header: bool
 
 
-Source = LevelsSource | EdgesSource | IntervalsSpec | MaskSpec | DateSpec
+@dataclass(frozen=True)
+class TopSource:
+    """The value, then `*`: no file, no rule to complete."""
+
+
+Source = LevelsSource | EdgesSource | IntervalsSpec | MaskSpec | DateSpec | TopSource
+
+
+def _with_separator(data: Any) -> Any:
+    """A hierarchy of an unchecked job, with the usual separator of its kind of file."""
+    if not isinstance(data, Mapping | HierarchySpec):
+        raise ValueError(f"needs a hierarchy, one of: {', '.join(KINDS)}")
+    if isinstance(data, Mapping) and data.get("format") is None and data.get("sep") is None:
+        kind = next((kind for kind in _SEPARATORS if data.get(kind) is not None), None)
+        return {**data, "sep": _SEPARATORS[kind]} if kind else data
+    return data
 
 
 class HierarchySpec(Spec):
-    """The hierarchy of one column: exactly one of levels, edges, intervals, mask, date."""
+    """The hierarchy of one column: exactly one of levels, edges, intervals, mask, date, top."""
 
     format: Literal["delta", "parquet"] | None = Field(
         default=None, description="With levels: it is a table of this format (path or catalog name), not a text file.")
@@ -144,6 +159,7 @@ class HierarchySpec(Spec):
     mask: MaskSpec | None = Field(default=None, description="Characters replaced by * one after the other.")
     date: DateSpec | None = Field(
         default=None, description="Calendar units from fine to coarse, as a list, or with levels, from and to.")
+    top: Literal[True] | None = Field(default=None, description="The value, then *: a hierarchy without a file.")
     sep: str | None = Field(
         default=None, min_length=1, max_length=1,
         description="Separator of the file; default: a semicolon for levels, a comma for edges.")
@@ -152,12 +168,7 @@ class HierarchySpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _section_with_separator(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping | HierarchySpec):
-            raise ValueError(f"needs a hierarchy, one of: {', '.join(KINDS)}")
-        if isinstance(data, Mapping) and data.get("format") is None and data.get("sep") is None:
-            kind = next((kind for kind in _SEPARATORS if data.get(kind) is not None), None)
-            return {**data, "sep": _SEPARATORS[kind]} if kind else data
-        return data
+        return _with_separator(data)
 
     @field_validator("levels", "edges")
     @classmethod
@@ -183,7 +194,7 @@ class HierarchySpec(Spec):
 
     @property
     def kind(self) -> Kind:
-        """Which of the five it is."""
+        """Which of KINDS it is."""
         return next(kind for kind in KINDS if getattr(self, kind) is not None)
 
     def source(self) -> Source:
@@ -192,6 +203,18 @@ class HierarchySpec(Spec):
             return LevelsSource(self.levels, self.sep or ";", self.header, self.format)
         if self.edges is not None:
             return EdgesSource(self.edges, self.sep or ",", self.header)
-        spec = self.intervals or self.mask or self.date
-        assert spec is not None, "checked by _exactly_one"
-        return spec
+        return self.intervals or self.mask or self.date or TopSource()
+
+
+class QuasiIdentifierSpec(HierarchySpec):
+    """A quasi-identifier with its hierarchy; `{}` is short for `{top: true}`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _section_with_separator(cls, data: Any) -> Any:
+        if data is None or isinstance(data, Mapping):
+            named = dict(data or {})
+            if all(named.get(kind) is None for kind in KINDS) and not {"format", "sep", "header"} & named.keys():
+                named["top"] = True
+            data = named
+        return _with_separator(data)

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from anon_spark.config.hierarchies import HierarchySpec
+from anon_spark.config.hierarchies import HierarchySpec, QuasiIdentifierSpec
 from anon_spark.config.limits import LimitsSpec
 from anon_spark.config.locations import (
     FileLocation,
@@ -133,8 +133,9 @@ class RolesSpec(Spec):
 class ColumnsSpec(RolesSpec):
     """Roles of the columns of a table whose quasi-identifiers are generalized."""
 
-    quasi_identifiers: Mapping[ColumnName, HierarchySpec] = Field(
-        min_length=1, description="Columns to generalize, each with its hierarchy; their order is that of a node.")
+    quasi_identifiers: Mapping[ColumnName, QuasiIdentifierSpec] = Field(
+        min_length=1,
+        description="Columns to generalize, each with its hierarchy ({} is {top: true}); their order is that of a node.")
 
     @property
     def published(self) -> tuple[str, ...]:

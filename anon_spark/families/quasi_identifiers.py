@@ -21,8 +21,9 @@ from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.pending import Pending, together
 from anon_spark.primitives.classes import Frequencies
-from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
+from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
+from anon_spark.primitives.unseen import refuse_unseen
 from anon_spark.risk import CoverRisk, Homogeneity, LinkRisk
 from anon_spark.risk.look_up.homogeneity import homogeneity_to_be
 from anon_spark.risk.look_up.uniqueness import Uniqueness

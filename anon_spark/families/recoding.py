@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.registry import NAMES, family_of
 from anon_spark.model.facts import Facts, FitStatistics
+from anon_spark.report.notebook import shown_table
 
 FORMAT = 1
 
@@ -80,6 +81,14 @@ class Recoding(ABC):
             return kind.from_content(content)
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(f"{path}: not a whole recoding. Fit again, or take an unchanged copy.") from error
+
+    def shown(self) -> dict[str, Any]:
+        """The recoding in a few names and numbers, for a notebook."""
+        return {"publishes": ", ".join(self.published), "fitted in": f"{self.statistics.seconds:.1f} s"}
+
+    def _repr_html_(self) -> str:
+        notes = [*self.facts().summary(), *self.warnings]
+        return shown_table(f"{type(self).__name__}: not verified yet", self.shown(), notes)
 
     def close(self) -> None:  # noqa: B027 - most recodings own no files
         """Remove private files of the fit, if any."""

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import quoted
-from anon_spark.config import DateSpec, EdgesSource, HierarchySpec, IntervalsSpec, LevelsSource, MaskSpec, is_path
+from anon_spark.config import HierarchySpec, LevelsSource, is_path
+from anon_spark.config.hierarchy_files import without_spark
 from anon_spark.errors import ConfigurationError, HierarchyError
 from anon_spark.io.tables import sql_name
 from anon_spark.model.hierarchy import Hierarchy, Rule
@@ -35,24 +36,11 @@ def load_hierarchies(
 def load_hierarchy(spec: HierarchySpec, spark: SparkSession | None = None) -> Hierarchy | Rule:
     """One hierarchy, checked; a rule where the values themselves are needed to complete it."""
     source = spec.source()
-    if isinstance(source, IntervalsSpec):
-        return Hierarchy.intervals(source.start, source.stop, source.widths, exact=source.exact)
-    if isinstance(source, MaskSpec):
-        return Hierarchy.mask(keep=source.keep, length=source.length, alphabet=source.alphabet)
-    if isinstance(source, DateSpec):
-        if source.start is None or source.stop is None:
-            return Hierarchy.dates(source.levels)
-        return Hierarchy.dates(source.levels, source.start, source.stop)
-    try:
-        if isinstance(source, EdgesSource):
-            return Hierarchy.edges_csv(source.location, source.sep, source.header)
-        if source.is_table:
-            return _from_table(source, spark)
-        if source.location.endswith(".json"):
-            return Hierarchy.load(source.location)
-        return Hierarchy.from_csv(source.location, source.sep, source.header)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{source.location} cannot be read. Check the path; it must be UTF-8 text.") from error
+    found = without_spark(source)
+    if found is not None:
+        return found
+    assert isinstance(source, LevelsSource), "only tables need Spark"
+    return _from_table(source, spark)
 
 
 def _from_table(source: LevelsSource, spark: SparkSession | None) -> Hierarchy:

@@ -10,16 +10,25 @@ from pyspark.sql import functions as F
 from anon_spark.columns import PERSONS, ROWS, is_reserved, quoted
 from anon_spark.errors import ConfigurationError, DataError, did_you_mean
 
+SHOWN = 30  # columns in a message
+
 
 def require_columns(df: DataFrame, names: Sequence[str]) -> None:
     """Refuse columns that the table does not have, or that have reserved names."""
     missing = [name for name in names if name not in df.columns]
     if missing:
         hints = "".join(did_you_mean(name, df.columns) for name in missing)
-        raise ConfigurationError(f"Columns not found: {', '.join(missing)}.{hints}", missing=missing)
+        raise ConfigurationError(f"Columns not found: {', '.join(missing)}.{hints} {columns_there(df)}", missing=missing)
     reserved = [name for name in names if is_reserved(name)]
     if reserved:
         raise ConfigurationError(f"Reserved column names: {', '.join(reserved)}. Rename them.", reserved=reserved)
+
+
+def columns_there(df: DataFrame) -> str:
+    """The columns of a table in a sentence; of many only the first, because a message should be readable."""
+    names = df.columns
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"The table has: {', '.join(names[:SHOWN])}{more}."
 
 
 def refuse_several_rows(df: DataFrame, person: str) -> None:

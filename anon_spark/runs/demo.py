@@ -10,9 +10,10 @@ import pandas as pd
 from pyspark.sql import Row, SparkSession
 
 from anon_spark.families.registry import NAMES, family_of, load_job
-from anon_spark.model.progress import Progress
+from anon_spark.machine.progress import Steps
 from anon_spark.report import RunReport
 from anon_spark.runs.preparation import prepare
+from anon_spark.runs.publishing import nothing
 from anon_spark.runs.run import run
 from anon_spark.samples.sample import copy_jobs
 
@@ -28,10 +29,11 @@ def make_samples(spark: SparkSession, folder: Path, rows: int) -> Path:
     return copy_jobs(folder)
 
 
-def demonstrate(spark: SparkSession, jobs: Path, family: str, progress: Progress | None) -> str:
+def demonstrate(spark: SparkSession, jobs: Path, family: str, steps: Steps | None = None) -> str:
     """Run one family on its sample; returns the text to show."""
     job = load_job(jobs / f"{family}.yaml")
-    report = run(prepare(job, spark), progress)
+    progress, step = (None, nothing) if steps is None else (steps.tell, steps.begin)
+    report = run(prepare(job, spark), progress, step=step)
     release = spark.read.format("delta").load(job.output.table).limit(SHOWN_ROWS)
     rows = [[_cell(value) for value in row] for row in release.collect()]
     shown = pd.DataFrame(rows, columns=release.columns).to_string(index=False)

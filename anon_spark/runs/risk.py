@@ -6,25 +6,21 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
-from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.assessment import Assessment, RiskFacts, assess
 from anon_spark.assessment.facts import percent
 from anon_spark.assessment.pages import RiskPage
-from anon_spark.config import InputSpec, is_path, is_uri, relation, resolve_table
-from anon_spark.config.problems import problems
+from anon_spark.config import InputSpec, is_path, is_uri, relation
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.io.nesting import reads_little
 from anon_spark.io.places import require_writable
-from anon_spark.io.tables import Snapshot, read_snapshot
+from anon_spark.io.tables import Snapshot
 from anon_spark.model.findings import by_level
 from anon_spark.report.formats import show
 from anon_spark.report.run_report import versioned
-
-FORMATS: tuple[str, ...] = get_args(InputSpec.model_fields["format"].annotation)
+from anon_spark.runs.named_tables import columns_of, format_of, pair_of, read_named, table_of
 
 
 @dataclass(frozen=True)
@@ -46,31 +42,31 @@ class Request:
 
 def asked(options: argparse.Namespace) -> Request:
     """The request of a command line. Raises ConfigurationError; needs no Spark."""
-    settings = dict(_pair(text) for text in options.option)
-    table = _spec(options.table, options.format, settings, "TABLE")
+    settings = dict(pair_of(text) for text in options.option)
+    table = table_of(options.table, options.format, settings, "TABLE")
     release = None
     if options.release is not None:
-        kind = _format_of(options.release, options.format)
-        release = _spec(options.release, kind, settings if kind == table.format else {}, "RELEASE")
+        kind = format_of(options.release, options.format)
+        release = table_of(options.release, kind, settings if kind == table.format else {}, "RELEASE")
     if options.output is not None:
         _refuse_place(options.output, table, release)
-    quasi = _columns(options.quasi)
+    quasi = columns_of(options.quasi)
     if not quasi:
         raise ConfigurationError("--quasi: name at least one column that somebody may know of a person, as in age,sex,zip.")
     population = _population(options.population, options.format, settings)
-    return Request(table, release, quasi, _columns(options.sensitive), options.person, population)
+    return Request(table, release, quasi, columns_of(options.sensitive), options.person, population)
 
 
 def measured(request: Request, spark: SparkSession) -> RiskPage:
     """The assessment of the table, or of both tables side by side. Cost: that of `assess`, for each table."""
     population = request.population
-    everybody = _read(spark, population, "--population").frame if isinstance(population, InputSpec) else population
-    before = _assessed(request, _read(spark, request.table, "TABLE"), "TABLE", everybody)
+    everybody = read_named(spark, population, "--population").frame if isinstance(population, InputSpec) else population
+    before = _assessed(request, read_named(spark, request.table, "TABLE"), "TABLE", everybody)
     if request.release is None:
         return before
     if isinstance(everybody, DataFrame):  # a release writes its values otherwise than the population does
         everybody = None
-    return before.beside(_assessed(request, _read(spark, request.release, "RELEASE"), "RELEASE", everybody))
+    return before.beside(_assessed(request, read_named(spark, request.release, "RELEASE"), "RELEASE", everybody))
 
 
 def lines(page: RiskPage) -> Iterator[str]:
@@ -118,10 +114,6 @@ def _lines(facts: RiskFacts) -> Iterator[str]:
 # -- what is checked before Spark starts -----------------------------------------------------------------------------
 
 
-def _columns(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 def _population(text: str | None, kind: str | None, settings: dict[str, str]) -> float | InputSpec | None:
     """A number, or the table of the population."""
     try:
@@ -129,32 +121,7 @@ def _population(text: str | None, kind: str | None, settings: dict[str, str]) ->
     except ValueError:
         pass
     assert text is not None, "without a population there is no text"
-    return _spec(text, _format_of(text, kind), settings, "--population")
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise ConfigurationError("--option: give KEY=VALUE, such as header=true.")
-    return name, value
-
-
-def _format_of(place: str, asked_for: str | None) -> str:
-    """The format of a table: that of its files where they show it, else what was asked for, else delta."""
-    if is_path(place) and not is_uri(place) and (Path(place) / "_delta_log").is_dir():
-        return "delta"
-    ending = Path(place).suffix.removeprefix(".").lower()
-    return asked_for or (ending if is_path(place) and ending in FORMATS else "delta")
-
-
-def _spec(place: str, kind: str | None, settings: dict[str, str], what: str) -> InputSpec:
-    try:
-        return InputSpec.model_validate(
-            {"table": resolve_table(place, Path.cwd()), "format": kind or _format_of(place, None), "options": settings}
-        )
-    except ValidationError as error:
-        found = [f"{what}: {text}" for _, text in problems(error, InputSpec)]
-        raise ConfigurationError("\n".join(found), problems=found) from None
+    return table_of(text, format_of(text, kind), settings, "--population")
 
 
 def _refuse_place(page: str, table: InputSpec, release: InputSpec | None) -> None:
@@ -174,14 +141,6 @@ def _refuse_place(page: str, table: InputSpec, release: InputSpec | None) -> Non
 
 
 # -- what is read ----------------------------------------------------------------------------------------------------
-
-
-def _read(spark: SparkSession, spec: InputSpec, what: str) -> Snapshot:
-    try:
-        return read_snapshot(spark, spec, what)
-    except ConfigurationError as error:
-        text = str(error).replace(f"{what}.table", what).replace(f"{what}.format", "--format")
-        raise ConfigurationError(text) from error
 
 
 def _assessed(request: Request, table: Snapshot, what: str, population: float | DataFrame | None) -> Assessment:

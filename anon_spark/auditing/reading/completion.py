@@ -1,4 +1,4 @@
-"""Rules completed by the audit itself: masks and dates without a domain are built from the source's rows in scope.
+"""Rules completed by the audit itself: masks, tops and dates without a domain are built from the source's rows in scope.
 
 A run's own hierarchies are a claim like any other. The audit takes those of the job and completes them by reading the source
 again; rows that a policy drops are not used.
@@ -19,7 +19,7 @@ from anon_spark.auditing.reading.recode import KEPT, NULL, UNSEEN, Climb, with_c
 from anon_spark.auditing.reading.tree_records import RECORD, raw_column, there_column, unfolded_values
 from anon_spark.auditing.reading.values import exact, private, require_columns
 from anon_spark.errors import DataError, LimitExceeded
-from anon_spark.model.hierarchy import Hierarchy, Rule
+from anon_spark.model.hierarchy import DateRule, Hierarchy, Rule
 from anon_spark.model.tree import TreeSchema
 
 MOST_VALUES = 1_000_000
@@ -73,9 +73,13 @@ def _built(
     rows: DataFrame, hierarchies: Mapping[str, Hierarchy | Rule], rules: Sequence[int], nulls: str, record: str | None
 ) -> dict[str, Hierarchy]:
     """Build the rules from all values first, to find values that they do not take; then from the values in scope."""
-    texts = {at: private(f"text_{at}") for at in rules}
+    texts, kinds = {at: private(f"text_{at}") for at in rules}, list(hierarchies.values())
     written = rows.select(
-        "*", *(_text(F.col(raw_column(at)), rows.schema[raw_column(at)].dataType).alias(text) for at, text in texts.items())
+        "*",
+        *(
+            _text(F.col(raw_column(at)), rows.schema[raw_column(at)].dataType, isinstance(kinds[at], DateRule)).alias(text)
+            for at, text in texts.items()
+        ),
     )
     known = _distinct(written, texts)
     draft = {
@@ -121,10 +125,10 @@ def _distinct(frame: DataFrame, texts: Mapping[int, str]) -> dict[int, list[str]
     return {at: sorted(values) for at, values in by_position.items()}
 
 
-def _text(value: Column, kind: T.DataType) -> Column:
-    """A value as the text that a rule takes; null and NaN have none, and 0 has no sign."""
+def _text(value: Column, kind: T.DataType, days: bool) -> Column:
+    """A value as the text that a rule takes, of timestamps the day if it takes days; null and NaN have none, 0 has no sign."""
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         return F.when(~F.isnan(value), (value.cast("double") + F.lit(0.0)).cast("string"))
-    if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
+    if days and isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
         return value.cast("date").cast("string")
     return value.cast(T.StringType())

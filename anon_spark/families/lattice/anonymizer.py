@@ -14,6 +14,7 @@ from anon_spark.config.job import PrivacySpec
 from anon_spark.config.models import InPopulationSpec
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
+from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.lattice.bounded import least_loss, searches_one_k
 from anon_spark.families.lattice.choice import Choice, choose
 from anon_spark.families.lattice.exact import LEAST_K, exact_front
@@ -45,7 +46,7 @@ GUIDED_TUPLES = 10_000  # from about here a node costs more than choosing it wit
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatticeAnonymizer:
+class LatticeAnonymizer(Anonymizer):
     """k-anonymity by full-domain generalization: `fit` finds the Pareto front of k against loss and chooses from it.
 
     Parameters are those of the job file. `choose` is {"k": …}, {"max_loss": …}, {"node": […]} or "knee"; by default the
@@ -81,6 +82,7 @@ class LatticeAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        check_arguments(self)
         require_options(self, LatticeJob, InPopulationSpec if self.map_k is not None else PrivacySpec, LatticeSpec)
         KAnonymity(max(self.k, 2), tuple(self.quasi_identifiers), self.person)  # refuses columns that cannot be
         if (self.loss == "cm") != (self.class_column is not None):
@@ -104,6 +106,7 @@ class LatticeAnonymizer:
 
         population: a table with the same quasi-identifiers that holds everybody in `df`, for map_k and presence.
         """
+        df = spark_frame(df)
         require_columns(df, self._named())
         if (population is None) != (self.map_k is None and self.presence is None):
             raise ConfigurationError("map_k and presence go with a population, and only with it: fit(df, population=…).")

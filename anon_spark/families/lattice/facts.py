@@ -9,6 +9,13 @@ from anon_spark.model.facts import Facts, FitStatistics, FrontPoint, LevelReache
 SHOWN_POINTS = 12  # in a summary
 
 
+LOSS_NAMES = {
+    "glm": "general loss (GLM), 0 to 1",
+    "dm": "discernibility loss (DM)",
+    "cm": "classification loss (CM), 0 to 1",
+}
+
+
 @dataclass(frozen=True)
 class Search(FitStatistics):
     """How the front was found; complete: no point is missing; budget: rows that may be suppressed.

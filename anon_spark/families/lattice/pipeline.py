@@ -27,10 +27,10 @@ from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
 from anon_spark.families.lattice.anonymizer import LatticeAnonymizer
 from anon_spark.families.lattice.bounded import searches_one_k
-from anon_spark.families.lattice.facts import LatticeFacts
+from anon_spark.families.lattice.facts import LOSS_NAMES, LatticeFacts
 from anon_spark.families.lattice.job import LatticeJob
 from anon_spark.families.lattice.recoding import LatticeRecoding
-from anon_spark.families.lattice.sections import LOSS_NAMES, lattice_sections
+from anon_spark.families.lattice.sections import lattice_sections
 from anon_spark.families.sensitive import SensitivePipeline, load_distances, model_spreads
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.io.tables import Snapshot, read_snapshot

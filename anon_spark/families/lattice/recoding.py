@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from anon_spark.columns import ORDER, PREFIX, ROWS, quoted
 from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError
-from anon_spark.families.lattice.facts import LatticeFit, ModelCost, Search
+from anon_spark.families.lattice.facts import LOSS_NAMES, LatticeFit, ModelCost, Search
 from anon_spark.families.recoding import Recoding
 from anon_spark.kernels.models import Conditions
 from anon_spark.kernels.tuples import group
@@ -27,7 +27,7 @@ from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Node
 from anon_spark.primitives.classes import Counting, Frequencies
 from anon_spark.primitives.classes.arrays import ladder_of
-from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
+from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.classes.held import DROPPED, HASH, Held, tuple_hash
 from anon_spark.primitives.classes.sensitive import failing_classes, stored_values, text_columns
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_codes, with_keys, with_labels
@@ -36,6 +36,9 @@ from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
+from anon_spark.primitives.unseen import refuse_unseen
+from anon_spark.report.notebook import Drawing
+from anon_spark.report.plots import front_plot
 
 SIZE = PREFIX + "size"
 BROADCAST_CLASSES = 100_000
@@ -113,6 +116,19 @@ class LatticeRecoding(Recoding):
         shown = [(point, vars(self._shown(point))) for point in self.points]
         rows = [{**facts, "node": list(point.node), "chosen": point == self.chosen} for point, facts in shown]
         return pd.DataFrame(rows, columns=["node", "k", "loss", "suppressed_rows", "classes", "chosen"])
+
+    def plot(self) -> Drawing:
+        """The front: what each k costs, the chosen point marked. It shows itself in a notebook."""
+        facts = self.facts()
+        points = sorted({*facts.front, facts.chosen}, key=lambda point: (-point.k, point.loss, point.node))
+        name = LOSS_NAMES[facts.loss]
+        chosen = f"k = {facts.chosen.k} is chosen, {name} {self.loss:.3f}"
+        alt = f"{len(points)} choices of k from {points[-1].k} to {points[0].k}; {chosen}"
+        return Drawing(front_plot(points, points.index(facts.chosen), self.required_k, name), alt)
+
+    def shown(self) -> dict[str, Any]:
+        levels = ", ".join(f"{attribute.name} {attribute.level} of {attribute.height}" for attribute in self.attributes)
+        return {**super().shown(), "k": self.k, "loss": self.loss, "levels": levels, "rows left out": self.chosen.suppressed}
 
     def transform(self, df: DataFrame) -> DataFrame:
         """The release of this or another table, e.g. next month's batch.

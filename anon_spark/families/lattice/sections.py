@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anon_spark.families.lattice.facts import LatticeFacts, Search
+from anon_spark.families.lattice.facts import LOSS_NAMES, LatticeFacts, Search
 from anon_spark.model.facts import FrontPoint, LevelReached
 from anon_spark.report.formats import seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
@@ -17,12 +17,6 @@ from anon_spark.report.plots import front_plot, levels_plot, loss_plot
 from anon_spark.report.relational import class_items, refuse_small_classes, risk_items
 
 MOST_ROWS = 60  # of the front in the table; the JSON beside the page holds all
-
-LOSS_NAMES = {
-    "glm": "general loss (GLM), 0 to 1",
-    "dm": "discernibility loss (DM)",
-    "cm": "classification loss (CM), 0 to 1",
-}
 
 
 def lattice_sections(facts: LatticeFacts) -> list[Section]:

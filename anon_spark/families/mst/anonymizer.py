@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.mst.assignment import assign
 from anon_spark.families.mst.extents import EXACT_ENDS, check_publish
 from anon_spark.families.mst.facts import PartitionStatistics
@@ -46,7 +47,7 @@ def sweeps_and_visits(effort: Literal["normal", "deep"], tuples: int) -> tuple[i
 
 
 @dataclass(frozen=True, kw_only=True)
-class MstAnonymizer:
+class MstAnonymizer(Anonymizer):
     """k-anonymity by local recoding: the minimum spanning tree of the records is cut, small parts are merged, and the classes
     are refined until no small change lowers the loss. Then whole tuples may be left out, up to the share `suppression` of
     the rows, where that lowers the loss.
@@ -78,6 +79,7 @@ class MstAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        check_arguments(self)
         require_options(self, MstJob, DiversitySpec, MstSpec)
         KAnonymity(self.k, tuple(self.quasi_identifiers), self.person)  # refuses columns that cannot be
         if self.l is not None and self.l > self.k:
@@ -99,6 +101,7 @@ class MstAnonymizer:
         The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
         program.
         """
+        df = spark_frame(df)
         require_columns(df, self._named())
         return fitted(df.sparkSession, self.workdir, workspace, partial(self._fit, df))
 

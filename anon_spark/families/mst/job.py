@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from anon_spark.config.hierarchies import HierarchySpec
+from anon_spark.config.hierarchies import QuasiIdentifierSpec
 from anon_spark.config.job import ColumnsSpec, PrivacySpec
 from anon_spark.config.models import SensitiveJob, SensitivePrivacySpec
 from anon_spark.config.spec import ColumnName, Problem, Spec, section, texts, whole
@@ -29,7 +29,7 @@ class MstPrivacySpec(DiversitySpec, SensitivePrivacySpec):
 Publish = Literal["label", "extent", "rounded_extent"]
 
 
-class MstColumnSpec(HierarchySpec):
+class MstColumnSpec(QuasiIdentifierSpec):
     """A quasi-identifier with its hierarchy, and what of a class is published."""
 
     publish: Publish = Field(
@@ -41,8 +41,8 @@ class MstColumnSpec(HierarchySpec):
     def _extent_of_numbers(self) -> MstColumnSpec:
         if self.publish == "label":
             return self
-        if self.kind in ("mask", "date"):
-            raise ValueError("publish: an extent goes with numbers only, not with a mask or dates")
+        if self.kind in ("mask", "date", "top"):
+            raise ValueError(f"publish: an extent goes with intervals or a file of numbers, not with {self.kind}")
         if self.intervals is not None and not self.intervals.exact:
             raise ValueError("publish: an extent needs the numbers themselves; leave exact: false out")
         if self.publish == "rounded_extent" and self.intervals is not None and not self.intervals.widths:
@@ -54,7 +54,8 @@ class MstColumnsSpec(ColumnsSpec):
     """Roles of the columns; a number may be published as the extent of its class."""
 
     quasi_identifiers: Mapping[ColumnName, MstColumnSpec] = Field(
-        min_length=1, description="Columns to generalize, each with its hierarchy; their order decides ties only.")
+        min_length=1,
+        description="Columns to generalize, each with its hierarchy ({} is {top: true}); their order decides ties only.")
 
     @property
     def publish(self) -> dict[str, Publish]:

@@ -32,7 +32,7 @@ from anon_spark.model.guarantee.models import Models
 from anon_spark.model.guarantee.saved_models import model_content, model_of
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.primitives.classes import Frequencies
-from anon_spark.primitives.classes.frequencies import code_columns, refuse_unseen
+from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.classes.held import DROPPED, HASH, tuple_hash
 from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries, fractions, with_codes, with_keys
 from anon_spark.primitives.look_ups import LookUp, with_found
@@ -41,6 +41,7 @@ from anon_spark.primitives.packing import named_words, packed, word_names
 from anon_spark.primitives.plain import without_metadata
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tables import refuse_several_rows, require_columns
+from anon_spark.primitives.unseen import refuse_unseen
 
 MOST_CLASSES = 500_000
 BROADCAST_TUPLES = 100_000

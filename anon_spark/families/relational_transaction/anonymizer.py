@@ -16,6 +16,7 @@ from anon_spark.columns import CLUSTER, LINK
 from anon_spark.config.options import default, require_options
 from anon_spark.engine import not_broadcast
 from anon_spark.errors import ConfigurationError
+from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.relational_transaction.clusters import initial_clusters
 from anon_spark.families.relational_transaction.facts import Clustering, ClusterStatistics, Merging
 from anon_spark.families.relational_transaction.gray_blocks import gray_clusters
@@ -60,7 +61,7 @@ STEPS = ("records", "clusters", "repair", "merging", "generalized items")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelationalTransactionAnonymizer:
+class RelationalTransactionAnonymizer(Anonymizer):
     """(k, k^m)-anonymity, or with l (k, l^m)-diversity, of relational values and item sets, under a bound on their loss.
 
     Parameters are those of the job file: `delta` bounds NCP of the relational values (`bound="relational"`) or UL of the
@@ -101,6 +102,7 @@ class RelationalTransactionAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        check_arguments(self)
         require_options(
             self, RelationalTransactionJob, RelationalTransactionPrivacySpec, RelationalTransactionSpec, ItemOptions
         )
@@ -128,6 +130,7 @@ class RelationalTransactionAnonymizer:
         The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
         program.
         """
+        df = spark_frame(df)
         require_columns(df, [*self.roles.named, *([self.person] if self.person else [])])
         if self.person is not None:
             refuse_several_rows(df, self.person)

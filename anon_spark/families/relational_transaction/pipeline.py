@@ -49,10 +49,10 @@ from anon_spark.model.hierarchy import Hierarchy, Rule, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.model.ranges import FreeRange
 from anon_spark.pending import Pending, together
-from anon_spark.primitives.classes.frequencies import refuse_unseen
 from anon_spark.primitives.encoding import Dictionary, dictionaries, fractions, with_keys
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows
+from anon_spark.primitives.unseen import refuse_unseen
 from anon_spark.report import Section
 from anon_spark.risk import homogeneity, knowledge_attack
 from anon_spark.samples.patients import patients

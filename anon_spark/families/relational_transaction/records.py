@@ -24,11 +24,11 @@ from anon_spark.families.relational_transaction.kernels.relation import Relation
 from anon_spark.kernels.classes import Codes
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.ranges import FreeRange
-from anon_spark.primitives.classes.frequencies import refuse_unseen
 from anon_spark.primitives.encoding import dictionaries, fractions, with_codes, with_keys
 from anon_spark.primitives.ranking import ranked
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tasks import BatchTask, in_batches, number_lists
+from anon_spark.primitives.unseen import refuse_unseen
 
 CODES = PREFIX + "codes"  # the distinct items of a record that are not sensitive, as numbers, ascending
 SECRETS = PREFIX + "secrets"  # its sensitive items, as numbers of their own

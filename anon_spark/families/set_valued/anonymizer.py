@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from anon_spark.columns import BASE, MAX_ERRORS, UNCERTAIN
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError
+from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.set_valued.block import Effort, GraphKind, Order, Settings, Truth
 from anon_spark.families.set_valued.facts import FitTimes
 from anon_spark.families.set_valued.job import TRUTH, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec
@@ -33,7 +34,7 @@ RING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetValuedAnonymizer:
+class SetValuedAnonymizer(Anonymizer):
     """Nonreciprocal recoding of item sets: every record is published as one of k rows that each stand for k records.
 
     Parameters are those of the job file: k, or l with a sensitive column. With `person`, every person must have one row;
@@ -60,6 +61,7 @@ class SetValuedAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        check_arguments(self)
         require_options(self, SetValuedJob, SetValuedPrivacySpec, SetValuedSpec)
         if (self.k is None) == (self.l is None):
             raise ConfigurationError("Give k, or l with a sensitive column: one of them.")
@@ -77,6 +79,7 @@ class SetValuedAnonymizer:
         The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
         program.
         """
+        df = spark_frame(df)
         require_columns(df, self._named())
         if self.person is not None:
             refuse_several_rows(df, self.person)

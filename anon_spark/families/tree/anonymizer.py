@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from anon_spark.config.options import default, require_options
 from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.tree.counting import Evaluator
 from anon_spark.families.tree.facts import CutSearch
 from anon_spark.families.tree.job import TreeJob, TreePrivacySpec, TreeSpec
@@ -39,7 +40,7 @@ class TreeOptions(TreeSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeAnonymizer:
+class TreeAnonymizer(Anonymizer):
     """k^(m,n)-anonymity of nested records, with l also diversity of sensitive node types.
 
     Parameters are those of the job file. `schema` names the node types with their fields, `hierarchies` holds one for each.
@@ -78,6 +79,7 @@ class TreeAnonymizer:
     progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        check_arguments(self)
         require_options(self, TreeJob, TreePrivacySpec, TreeOptions)
         missing = [name for name in self.schema.names if name not in self.hierarchies]
         if missing:
@@ -96,6 +98,7 @@ class TreeAnonymizer:
         The recoding keeps private files: in the workspace given, else in one of its own until `close`, or the end of the
         program.
         """
+        df = spark_frame(df)
         check_table(df, self.roles)
         return fitted(df.sparkSession, self.workdir, workspace, partial(self._fit, df))
 

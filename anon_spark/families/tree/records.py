@@ -19,11 +19,11 @@ from anon_spark.families.tree.kernels.trees import Trees, canonical
 from anon_spark.kernels.classes import Codes, Ints
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.tree import Forest, TreeSchema
-from anon_spark.primitives.classes.frequencies import refuse_unseen
 from anon_spark.primitives.encoding import MOST_VALUES, Dictionary, dictionaries, with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tables import require_columns
 from anon_spark.primitives.tasks import BatchTask, lists_of, number_lists
+from anon_spark.primitives.unseen import refuse_unseen
 
 LABELS, PARENTS = PREFIX + "labels", PREFIX + "parents"  # a tree: numbers of its nodes, places of their parents
 ROWS = PREFIX + "rows"  # the rows of one person

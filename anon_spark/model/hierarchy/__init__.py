@@ -6,7 +6,7 @@ Every leaf is `height` levels below the one root (shallow leaves repeat a label)
 
 from anon_spark.model.hierarchy.ambiguity import refuse_ambiguous
 from anon_spark.model.hierarchy.ends import ends_of
-from anon_spark.model.hierarchy.hierarchy import DateRule, Hierarchy, MaskRule, Rule
+from anon_spark.model.hierarchy.hierarchy import DateRule, Hierarchy, MaskRule, Rule, TopRule
 from anon_spark.model.hierarchy.rules import as_rules, portable
 from anon_spark.model.hierarchy.values import BinGrid, calendar_day, canonical_number
 
@@ -16,6 +16,7 @@ __all__ = [
     "Hierarchy",
     "MaskRule",
     "Rule",
+    "TopRule",
     "as_rules",
     "calendar_day",
     "canonical_number",

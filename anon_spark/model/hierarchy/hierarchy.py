@@ -5,7 +5,7 @@ Each creates the other, so they are in one file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from anon_spark.errors import HierarchyError
+from anon_spark.model.hierarchy.builders import frequency_rows, order_rows, prefix_rows
 from anon_spark.model.hierarchy.checks import ambiguous_labels, shortened
 from anon_spark.model.hierarchy.coding import add_null
 from anon_spark.model.hierarchy.dates import Dates
@@ -25,6 +26,7 @@ from anon_spark.model.hierarchy.mask import Mask
 from anon_spark.model.hierarchy.show import tree_html, tree_text
 from anon_spark.model.hierarchy.storage import from_dict, load, save, to_dict
 from anon_spark.model.hierarchy.table import LevelTable
+from anon_spark.model.hierarchy.top import Top
 from anon_spark.model.hierarchy.values import calendar_day, is_number, number_key, text_key
 
 
@@ -223,6 +225,35 @@ class Hierarchy(LevelTable):
         rule = DateRule(tuple(units), start, stop)
         return rule.build(()) if rule.complete else rule
 
+    @overload
+    @classmethod
+    def top(cls, values: None = None) -> TopRule: ...
+
+    @overload
+    @classmethod
+    def top(cls, values: Iterable[str]) -> Hierarchy: ...
+
+    @classmethod
+    def top(cls, values: Iterable[str] | None = None) -> Hierarchy | TopRule:
+        """The value itself, then '*'. Without values: the rule, to be built when the values are known."""
+        rule = TopRule()
+        return rule if values is None else rule.build(values)
+
+    @classmethod
+    def by_prefix(cls, values: Iterable[str], lengths: Sequence[int]) -> Hierarchy:
+        """The value, its first `lengths[0]` characters, fewer on each level, '*'."""
+        return cls.from_levels(prefix_rows(values, lengths))
+
+    @classmethod
+    def by_order(cls, values: Iterable[str], sizes: Sequence[int]) -> Hierarchy:
+        """The value, groups of `sizes[0]` neighbours in order, larger groups on each level, '*'."""
+        return cls.from_levels(order_rows(values, sizes))
+
+    @classmethod
+    def by_frequency(cls, counts: Mapping[str, int], least: Sequence[int]) -> Hierarchy:
+        """The value; on each level itself if so many rows have it, else one group of the rarer ones; '*'."""
+        return cls.from_levels(frequency_rows(counts, least))
+
 
 class Rule:
     """How to build a hierarchy for values that are not known yet.
@@ -263,9 +294,11 @@ class Rule:
                 return MaskRule(**fields)
             if name == "date":
                 return DateRule(**fields)
+            if name == "top":
+                return TopRule(**fields)
         except TypeError as fault:
             raise HierarchyError(f"The stored {name} rule has missing or unknown fields.") from fault
-        raise HierarchyError("The stored rule is neither mask nor date. Written by a newer version?")
+        raise HierarchyError("The stored rule is neither mask, date nor top. Written by a newer version?")
 
 
 @dataclass(frozen=True)
@@ -276,3 +309,8 @@ class MaskRule(Mask, Rule):
 @dataclass(frozen=True)
 class DateRule(Dates, Rule):
     """Dates as a rule: the domain may be open until the values are known."""
+
+
+@dataclass(frozen=True)
+class TopRule(Top, Rule):
+    """Value, then '*', for values that are not known yet."""

@@ -24,6 +24,7 @@ from anon_spark.primitives.classes.population import refuse_missing, refuse_miss
 from anon_spark.primitives.classes.sensitive import held_values, refuse_unordered, stored_values, text_columns
 from anon_spark.primitives.encoding import Dictionary, dictionaries, dictionaries_of, fractions, with_codes, with_keys
 from anon_spark.primitives.rounds import Workspace, collect_small
+from anon_spark.primitives.unseen import refuse_unseen
 
 MOST_CLASS_VALUES = 1_000
 NOTHING_LEFT = "The policies for nulls and unseen values drop every row: there is nothing to release."
@@ -220,17 +221,6 @@ def _counts(raw: DataFrame) -> list[str]:
 def _weight(raw: DataFrame) -> Column | None:
     """By what a value counts as one that completes a rule: rows of the table and of the population."""
     return F.col(ROWS) + F.col(POPULATION) if POPULATION in raw.columns else None
-
-
-def refuse_unseen(entries: Sequence[Dictionary]) -> None:
-    """Raise for values that no hierarchy knows, by column and count."""
-    unseen = {d.name: (d.unseen_values, d.unseen_rows) for d in entries if d.unseen_values}
-    if unseen:
-        listed = "; ".join(f"{name}: {values} values in {rows:,} rows" for name, (values, rows) in unseen.items())
-        raise DataError(
-            f"Values that the hierarchies do not know: {listed}. Complete the hierarchy, or set on_unseen: suppress.",
-            unseen=unseen,
-        )
 
 
 def _all_coded(codes: Sequence[str]) -> Column:
