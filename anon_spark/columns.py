@@ -8,6 +8,7 @@ LINK = "_link"                    # private row key or slot, staged only where t
 ORDER = PREFIX + "order"          # keyed value by which a release is shuffled
 KEY = PREFIX + "key"              # the run key, as a one-row frame that is joined in
 
+SHOWN_LOW, SHOWN_HIGH = PREFIX + "shown_low_", PREFIX + "shown_high_"  # + position: bounds that replace a label
 ROWS = PREFIX + "rows"            # how many rows a tuple or class has
 PERSONS = PREFIX + "persons"      # how many persons with just this one tuple
 POPULATION = PREFIX + "population"  # how many rows of a population a tuple or class has

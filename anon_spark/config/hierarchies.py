@@ -206,8 +206,16 @@ class HierarchySpec(Spec):
         return self.intervals or self.mask or self.date or TopSource()
 
 
+Presented = Literal["range", "bounds"]
+
+
 class QuasiIdentifierSpec(HierarchySpec):
-    """A quasi-identifier with its hierarchy; `{}` is short for `{top: true}`."""
+    """A quasi-identifier with its hierarchy, and how its labels are published; `{}` is short for `{top: true}`."""
+
+    publish: Literal["label", "range", "bounds"] | None = Field(
+        default=None,
+        description="label (default): one of the hierarchy; range: its bounds as struct<lo,hi>; bounds: as two columns, "
+        "<name>_lo and <name>_hi. Of intervals, and of dates with from and to.")
 
     @model_validator(mode="before")
     @classmethod
@@ -218,3 +226,18 @@ class QuasiIdentifierSpec(HierarchySpec):
                 named["top"] = True
             data = named
         return _with_separator(data)
+
+    @model_validator(mode="after")
+    def _bounds_of_numbers(self) -> QuasiIdentifierSpec:
+        if self.presented is None or self.intervals is not None:
+            return self
+        if self.date is None:
+            raise ValueError(f"publish: {self.presented} goes with intervals or dates, not with {self.kind}")
+        if self.date.start is None:
+            raise ValueError(f"publish: {self.presented} of dates needs their domain: date: {{levels: …, from: …, to: …}}")
+        return self
+
+    @property
+    def presented(self) -> Presented | None:
+        """How labels are replaced by their bounds; None where they are not."""
+        return self.publish if self.publish == "range" or self.publish == "bounds" else None

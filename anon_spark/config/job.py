@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from anon_spark.config.hierarchies import HierarchySpec, QuasiIdentifierSpec
+from anon_spark.config.hierarchies import HierarchySpec, Presented, QuasiIdentifierSpec
 from anon_spark.config.limits import LimitsSpec
 from anon_spark.config.locations import (
     FileLocation,
@@ -140,7 +140,18 @@ class ColumnsSpec(RolesSpec):
     @property
     def published(self) -> tuple[str, ...]:
         """The columns of a release, in their order there."""
-        return (*self.quasi_identifiers, *self.sensitive, *self.keep)
+        return (*(name for of_one in self.shown_as.values() for name in of_one), *self.sensitive, *self.keep)
+
+    @property
+    def presented(self) -> dict[str, Presented]:
+        """The quasi-identifiers of which the bounds of labels are published, and how."""
+        return {name: how for name, spec in self.quasi_identifiers.items() if (how := spec.presented) is not None}
+
+    @property
+    def shown_as(self) -> dict[str, list[str]]:
+        """The published columns of each quasi-identifier."""
+        two = [name for name, how in self.presented.items() if how == "bounds"]
+        return {name: [f"{name}_lo", f"{name}_hi"] if name in two else [name] for name in self.quasi_identifiers}
 
     @property
     def hierarchies(self) -> Mapping[str, HierarchySpec]:
@@ -264,6 +275,11 @@ class JobSpec(Spec):
             names = [name.lower() for other, name in cls.roles(raw) if other == role]
             for name in dict.fromkeys(name for name in names if names.count(name) > 1):
                 yield f"columns.{role}", f"column {name} is named twice"
+        for name, spec in section(raw, "columns", "quasi_identifiers").items():
+            taken = [f"{name}_{end}" for end in ("lo", "hi") if f"{name}_{end}".lower() in seen]
+            if section(spec).get("publish") == "bounds" and taken:
+                key = f"columns.quasi_identifiers.{name}.publish"
+                yield key, f"{taken[0]} is a column already; rename it, or publish a range"
         if not cls.nests and "nest" in section(raw, "input"):
             yield "input.nest", "goes with a family of nested records only; join the tables into one first"
         for name, why in cls.unlimited.items():

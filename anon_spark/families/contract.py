@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
@@ -113,6 +113,7 @@ class Staged(Generic[R]):
     order_key: DataFrame
     workspace: Workspace
     contents: Pending[list[str]] | None = None  # digests of the input, where `source` is a copy of it
+    columns: Sequence[Column] | None = None  # what is published of the rows, where that is not the columns of the release
 
     @property
     def small(self) -> bool:
@@ -121,8 +122,13 @@ class Staged(Generic[R]):
 
     @cached_property
     def release(self) -> DataFrame:
-        """The rows a run would publish: the columns that the recoding names, not those of the job."""
+        """The rows with the columns that the recoding names, not those of the job; a label may be published as its bounds."""
         return self.rows.select(*(F.col(quoted(name)) for name in self.recoding.published))
+
+    @cached_property
+    def published(self) -> DataFrame:
+        """The rows as a run would publish them."""
+        return self.release if self.columns is None else self.rows.select(*self.columns)
 
 
 @dataclass(frozen=True)
@@ -259,6 +265,18 @@ class Pipeline(ABC, Generic[J, R, T]):
         """The rows of the release, and the column of persons where a person may have several rows."""
         return release, None
 
+    def presented(self, staged: DataFrame, source: DataFrame, recoding: R) -> tuple[DataFrame, Sequence[Column] | None]:
+        """The staged rows with what they show instead of labels, and the published columns; None: those of the release."""
+        return staged, None
+
+    def presentation_check(self, staged: Staged[R]) -> Pending[tuple[Verdict, ...]]:
+        """Whether what is shown instead of labels says the same as the labels."""
+        return Pending.known(())
+
+    def as_labels(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame:
+        """A published release with labels, as the family's checks read it."""
+        return release
+
     def warnings(self, recoding: R) -> list[str]:
         """The warnings of the fit."""
         return list(recoding.warnings)
@@ -317,20 +335,21 @@ class Pipeline(ABC, Generic[J, R, T]):
             raise GuaranteeViolated(UNREADABLE, checks=["readable"]) from error
 
     def _verified(self, staged: Staged[R]) -> Audit:
-        release = staged.release
+        release = staged.published
         columns, expected = self.column_verdict(release), self.expected(release.columns)
         if set(expected) - set(release.columns) or len(set(release.columns)) < len(release.columns):
             columns.require()
-        examined, order, persons, (copied, read), digests = together(
+        examined, order, persons, (copied, read), digests, presented = together(
             self.examine(staged),
             order_check(staged.rows, staged.order_key, staged.recoding.published),
             self._one_row_each(staged.source),
             copy_check(self.read(staged.source), staged.contents),
             contents_to_be(release, release.columns),
+            self.presentation_check(staged),
         ).get()
         require_examined(examined)
         rows = self._row_verdict(examined, staged.recoding.left_out())
-        verdicts = [columns, *examined.promise, *examined.truth, *persons, rows, *copied, order, *examined.more]
+        verdicts = [columns, *examined.promise, *examined.truth, *presented, *persons, rows, *copied, order, *examined.more]
         return Audit(verdicts, examined.account, digests[0], read)
 
     def verify_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> list[Verdict]:
@@ -338,7 +357,7 @@ class Pipeline(ABC, Generic[J, R, T]):
         columns = self.column_verdict(release)
         if set(self.expected(release.columns)) - set(release.columns):
             return [columns]
-        examined = self.examine_current(source, release, metadata)
+        examined = self.examine_current(source, self.as_labels(source, release, metadata), metadata)
         persons = self._one_row_each(source).get()
         return [columns, *examined.promise, *examined.truth, *persons, self._row_verdict(examined, {}), *examined.more]
 

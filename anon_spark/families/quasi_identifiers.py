@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.auditing import Kind, completed
-from anon_spark.columns import ROWS, quoted
+from anon_spark.auditing import Kind, Verdict, completed
+from anon_spark.auditing.reading.bounds import bounds_check, with_labels
+from anon_spark.auditing.reading.values import HI, LO
+from anon_spark.columns import ROWS, SHOWN_HIGH, SHOWN_LOW, quoted
 from anon_spark.config import QuasiIdentifierJob
 from anon_spark.families.contract import Audit, Pipeline, Shown, Staged
 from anon_spark.families.recoding import Recoding
@@ -20,6 +22,7 @@ from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Lattice, lattice_of
 from anon_spark.pending import Pending, together
+from anon_spark.primitives.bounds import bound_type, with_bounds
 from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
@@ -41,7 +44,53 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
 
     @property
     def named(self) -> list[str]:
-        return self.published
+        return [*self.hierarchies, *self.unchanged]
+
+    @property
+    def labelled(self) -> list[str]:
+        return [name for name in self.hierarchies if name not in self.job.columns.presented]
+
+    def presented(self, staged: DataFrame, source: DataFrame, recoding: R) -> tuple[DataFrame, Sequence[Column] | None]:
+        """Bounds beside the labels of the columns that the job publishes so. Cost: one broadcast; no action."""
+        how = self.job.columns.presented
+        if not how:
+            return staged, None
+        hierarchies = {name: self._whole(name) for name in how}
+        kinds = {name: bound_type(hierarchy, source.schema[name].dataType) for name, hierarchy in hierarchies.items()}
+        return with_bounds(staged, hierarchies, kinds), self._columns(recoding.published)
+
+    def _columns(self, names: Sequence[str]) -> list[Column]:
+        """The published columns, where bounds take the place of labels."""
+        places = {name: place for place, name in enumerate(self.job.columns.presented)}
+        columns = []
+        for name in names:
+            how = self.job.columns.presented.get(name)
+            if how is None:
+                columns.append(F.col(quoted(name)))
+                continue
+            low, high = F.col(f"{SHOWN_LOW}{places[name]}"), F.col(f"{SHOWN_HIGH}{places[name]}")
+            if how == "range":
+                columns.append(F.when(F.isnotnull(low), F.struct(low.alias(LO), high.alias(HI))).alias(name))
+            else:
+                columns += [low.alias(f"{name}_{LO}"), high.alias(f"{name}_{HI}")]
+        return columns
+
+    def presentation_check(self, staged: Staged[R]) -> Pending[tuple[Verdict, ...]]:
+        how = self.job.columns.presented
+        if not how or staged.columns is None:
+            return Pending.known(())
+        known = {name: self._whole(name) for name in how}
+        return bounds_check(staged.rows, how, known, staged.columns).then(lambda verdict: (verdict,))
+
+    def as_labels(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame:
+        """Bounds replaced by labels: those of the level in the commit where there is one, else the lowest that fits."""
+        how = self.job.columns.presented
+        return with_labels(release, how, {name: self._whole(name) for name in how}, metadata.get("levels"))
+
+    def _whole(self, name: str) -> Hierarchy:
+        hierarchy = self.hierarchies[name]
+        assert isinstance(hierarchy, Hierarchy), "a job publishes bounds of intervals, or of dates with their domain"
+        return hierarchy
 
     @property
     def shows_labels(self) -> bool:

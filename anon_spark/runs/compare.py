@@ -197,10 +197,11 @@ def _measured(
     classes = next(
         verdict.facts for verdict in verdicts if verdict.name == f"{k}-anonymity" and verdict.facts["unit"] == "rows"
     )
-    recoded = recoded_of(current.release, hierarchies, _rows_in_scope(account))
+    release = candidate.steps.as_labels(current.source.frame, current.release, current.published.metadata)
+    recoded = recoded_of(release, hierarchies, _rows_in_scope(account))
     if (recoded.classes, recoded.suppressed) != (classes["classes"], account["suppressed"]):
         raise AnonSparkError(f"{candidate.name}: the measures count other classes or rows than its audit.")
-    attack = cover_attack(current.source.frame, current.release, hierarchies, rows=account["source"])
+    attack = cover_attack(current.source.frame, release, hierarchies, rows=account["source"])
     losses = summary(recoded, k)
     measures = {
         "published_rows": account["published"],

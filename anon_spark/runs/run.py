@@ -190,8 +190,9 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
     # 2. stage, in an order that tells nothing
     order_key = key_frame(prepared.spark, key)
     with trace.timed("release"):
-        staged = workspace.store(recoding.staged(source, order_key), "release")
-    at = Staged(source, staged, recoding, order_key, workspace, contents)
+        labelled, columns = steps.presented(recoding.staged(source, order_key), source, recoding)
+        staged = workspace.store(labelled, "release")
+    at = Staged(source, staged, recoding, order_key, workspace, contents, columns)
     release = at.release
     # 3. audit what was staged, with independent code; what is published must have the content that is audited here
     with trace.timed("audit"):
@@ -223,7 +224,7 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
             "look": len(of_level(trace.findings, "look")),
             **steps.metadata(recoding),
         }
-        trace.output_version = published(prepared, release, audit.content, metadata, trace.step)
+        trace.output_version = published(prepared, at.published, audit.content, metadata, trace.step)
 
 
 def require_all(verdicts: Sequence[Verdict]) -> None:

@@ -27,19 +27,21 @@ class MstPrivacySpec(DiversitySpec, SensitivePrivacySpec):
 
 
 Publish = Literal["label", "extent", "rounded_extent"]
+"""What the anonymizer publishes of a class; a run replaces labels by their bounds afterwards."""
 
 
 class MstColumnSpec(QuasiIdentifierSpec):
     """A quasi-identifier with its hierarchy, and what of a class is published."""
 
-    publish: Publish = Field(
+    publish: Literal["label", "range", "bounds", "extent", "rounded_extent"] = Field(  # type: ignore[assignment]
         default="label",
-        description="label: one of the hierarchy; extent: least and greatest number, both exact values of rows; rounded_extent: "
-        "both rounded outwards to the first labels.")
+        description="label: one of the hierarchy; range: its bounds as struct<lo,hi>; bounds: as two columns, <name>_lo and "
+        "<name>_hi; extent: least and greatest number of the class, both exact values of rows; rounded_extent: both rounded "
+        "outwards to the first labels.")
 
     @model_validator(mode="after")
     def _extent_of_numbers(self) -> MstColumnSpec:
-        if self.publish == "label":
+        if self.publish not in ("extent", "rounded_extent"):
             return self
         if self.kind in ("mask", "date", "top"):
             raise ValueError(f"publish: an extent goes with intervals or a file of numbers, not with {self.kind}")
@@ -59,8 +61,12 @@ class MstColumnsSpec(ColumnsSpec):
 
     @property
     def publish(self) -> dict[str, Publish]:
-        """The columns that are not published as labels, and how they are."""
-        return {name: spec.publish for name, spec in self.quasi_identifiers.items() if spec.publish != "label"}
+        """The columns that are published as the extents of classes, and how."""
+        return {
+            name: spec.publish
+            for name, spec in self.quasi_identifiers.items()
+            if spec.publish == "extent" or spec.publish == "rounded_extent"
+        }
 
 
 class MstSpec(Spec):

@@ -87,7 +87,7 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
 
     @property
     def labelled(self) -> list[str]:
-        return [name for name in self.hierarchies if name not in self.job.columns.publish]
+        return [name for name in super().labelled if name not in self.job.columns.publish]
 
     @property
     def shows_labels(self) -> bool:
