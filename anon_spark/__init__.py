@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from anon_spark.model.progress import Progress
     from anon_spark.model.ranges import FreeRange
     from anon_spark.model.tree import NodeType, TreeClass, TreeSchema
+    from anon_spark.releases import Release, read_release
     from anon_spark.report import Comparison, RunReport
     from anon_spark.risk import (
         cover_attack,
@@ -101,6 +102,7 @@ _HOMES = {
     "RecursiveCL": "anon_spark.model.guarantee.models",
     "RelationalTransactionAnonymizer": "anon_spark.families.relational_transaction.anonymizer",
     "RelationalTransactionRecoding": "anon_spark.families.relational_transaction.recoding",
+    "Release": "anon_spark.releases",
     "RunReport": "anon_spark.report",
     "SetValuedAnonymizer": "anon_spark.families.set_valued.anonymizer",
     "SetValuedRecoding": "anon_spark.families.set_valued.recoding",
@@ -123,6 +125,7 @@ _HOMES = {
     "knowledge_attack": "anon_spark.risk",
     "link_attack": "anon_spark.risk",
     "plan": "anon_spark.commands",
+    "read_release": "anon_spark.releases",
     "relink_attack": "anon_spark.risk",
     "run": "anon_spark.commands",
     "session": "anon_spark.commands",
@@ -165,6 +168,7 @@ __all__ = [
     "RecursiveCL",
     "RelationalTransactionAnonymizer",
     "RelationalTransactionRecoding",
+    "Release",
     "RunReport",
     "SetValuedAnonymizer",
     "SetValuedRecoding",
@@ -187,6 +191,7 @@ __all__ = [
     "knowledge_attack",
     "link_attack",
     "plan",
+    "read_release",
     "relink_attack",
     "run",
     "session",

@@ -190,6 +190,9 @@ class OutputSpec(Spec):
     runs: TableLocation = Field(description="The run log, a Delta table: one row per run, also for runs that failed.")
     report: Annotated[FileLocation, AfterValidator(_html)] | None = Field(
         default=None, description="HTML report, with a .json beside it; default: none.")
+    dictionary: TableLocation | None = Field(
+        default=None,
+        description="Data dictionary of the release, a Delta table; default: as .dictionary.json beside the report.")
 
 
 class JobSpec(Spec):
@@ -309,7 +312,7 @@ def _touching(
     """Places of an unchecked job that are equal or contain each other."""
     here = base or Path.cwd()
     written = [(f"output.{key}", resolve_table(place, here))
-               for key in ("table", "runs") if (place := text(raw, "output", key))]
+               for key in ("table", "runs", "dictionary") if (place := text(raw, "output", key))]
     if report := text(raw, "output", "report"):
         page = resolve_file(report, here)
         written += [("output.report", page), *(("output.report", splitext(page)[0] + end) for end in (".json", ".md"))]

@@ -292,6 +292,25 @@ class Pipeline(ABC, Generic[J, R, T]):
         """The columns of a release, in their order."""
         return list(self.job.columns.published)
 
+    @property
+    def comments(self) -> dict[str, str]:
+        """A comment for every published column: what was done to it. Names and settings only, never a value."""
+        columns = self.job.columns
+        texts = dict.fromkeys(self.published, "Generalized.")
+        texts |= dict.fromkeys(columns.sensitive, "Sensitive. Published unchanged.")
+        texts |= dict.fromkeys(columns.keep, "Published unchanged.")
+        return texts | self.own_comments
+
+    @property
+    def own_comments(self) -> dict[str, str]:
+        """Comments for the columns that the family makes."""
+        return {}
+
+    @property
+    def description(self) -> str:
+        """The description of the release as a table."""
+        return f"Anonymized by anon-spark, family {self.job.family}: {self.guarantee}. Verified before it was published."
+
     def expected(self, columns: Sequence[str]) -> list[str]:
         """The columns that a release with these columns should have; a family may leave one out."""
         return self.published

@@ -31,6 +31,12 @@ from anon_spark.risk import CoverRisk, Homogeneity, LinkRisk
 from anon_spark.risk.look_up.homogeneity import homogeneity_to_be
 from anon_spark.risk.look_up.uniqueness import Uniqueness
 
+GENERALIZED = {
+    "levels": "groups of values", "edges": "groups of values", "intervals": "ranges of numbers", "date": "calendar units",
+    "mask": "characters replaced by *", "top": "the value itself, or * for any value",
+}  # fmt: skip
+"""What a kind of hierarchy does, for readers of a release."""
+
 Q = TypeVar("Q", bound=QuasiIdentifierJob)
 R = TypeVar("R", bound=Recoding)
 T = TypeVar("T", bound=LookUpFacts)
@@ -86,6 +92,22 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
         """Bounds replaced by labels: those of the level in the commit where there is one, else the lowest that fits."""
         how = self.job.columns.presented
         return with_labels(release, how, {name: self._whole(name) for name in how}, metadata.get("levels"))
+
+    @property
+    def own_comments(self) -> dict[str, str]:
+        texts = {}
+        for name, spec in self.job.columns.quasi_identifiers.items():
+            text = f"Generalized: {GENERALIZED[spec.kind]}. {self.levels_comment}"
+            shown = self.job.columns.shown_as[name]
+            ends = ("Least value", "Greatest value") if len(shown) == 2 else ("",)
+            for column, end in zip(shown, ends, strict=True):
+                texts[column] = f"{end} of the label of {name}. {text}" if end else text
+        return texts
+
+    @property
+    def levels_comment(self) -> str:
+        """Whether all rows of a column are generalized alike."""
+        return "All rows have the same level of detail."
 
     def _whole(self, name: str) -> Hierarchy:
         hierarchy = self.hierarchies[name]

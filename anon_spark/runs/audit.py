@@ -46,7 +46,7 @@ class CurrentRelease:
     def verify(self) -> list[Verdict]:
         """The verdicts of all checks that a current release allows."""
         verdicts = self.steps.verify_current(self.source.frame, self.release, self.published.metadata)
-        return [_untouched(self.published), verify_metadata(self.as_published), *verdicts]
+        return [_untouched(self.published), verify_metadata(self.as_published, self.steps.comments), *verdicts]
 
 
 def audit(job: JobSpec, spark: SparkSession) -> Sequence[Verdict]:

@@ -16,6 +16,7 @@ from anon_spark.config import JobSpec, config_hash, is_path, is_uri, relation
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Pipeline
 from anon_spark.families.registry import pipeline_of
+from anon_spark.io.dictionary import check_dictionary
 from anon_spark.io.names import require_publishable
 from anon_spark.io.nesting import nesting_notes, read_input
 from anon_spark.io.places import require_lasting, require_writable
@@ -53,14 +54,18 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     """Check everything that needs no row. Raises ConfigurationError; writes nothing."""
     _refuse_unwritable_report(job.output.report)
     usable(spark, job.work)
-    for key, table in (("output.table", job.output.table), ("output.runs", job.output.runs)):
-        require_lasting(spark, table, key)
+    tables = {"output.table": job.output.table, "output.runs": job.output.runs, "output.dictionary": job.output.dictionary}
+    for key, table in tables.items():
+        if table is not None:
+            require_lasting(spark, table, key)
     steps = pipeline_of(job, spark)
     source = read_input(spark, job.input, job.fields)
     steps.check_columns(source.frame)
     require_publishable(source.frame, steps.published)
     output = output_for_run(spark, job.output.table)
     check_run_log(spark, job.output.runs)
+    if job.output.dictionary is not None:
+        check_dictionary(spark, job.output.dictionary)
     _refuse_touching_places(job, spark, source)
     _refuse_unwritable_places(job)
     return Preparation(job, spark, steps, source, output, job_digest(job, steps))
@@ -78,6 +83,7 @@ def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot)
         **read,
         "output.table": location_of(spark, job.output.table),
         "output.runs": location_of(spark, job.output.runs),
+        "output.dictionary": None if job.output.dictionary is None else location_of(spark, job.output.dictionary),
         "output.report": job.output.report,
         "work": job.work,
     }
@@ -90,7 +96,10 @@ def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot)
 
 def _refuse_unwritable_places(job: JobSpec) -> None:
     """Refuse places that cannot be written, before the work; the test leaves nothing behind."""
-    places = {"output.table": job.output.table, "output.runs": job.output.runs, "work": job.work}
+    output = job.output
+    places = {
+        "output.table": output.table, "output.runs": output.runs, "output.dictionary": output.dictionary, "work": job.work,
+    }  # fmt: skip
     for key, place in places.items():
         if place is not None and is_path(place):
             require_writable(place, key)

@@ -23,6 +23,7 @@ from anon_spark.io.publication import (
     withdraw,
 )
 from anon_spark.io.tables import location_of
+from anon_spark.primitives.plain import with_comments
 from anon_spark.runs.preparation import Preparation
 
 Step = Callable[[str], None]
@@ -45,7 +46,7 @@ def published(
     note = note_publication(location_of(spark, table), run_id, seen.latest, audited)
     try:
         step("commit")
-        version = publish(release, table, metadata, seen)
+        version = publish(with_comments(release, prepared.steps.comments), table, metadata, seen)
         step("compare")
         _compare(prepared, version, audited, seen)
     except ConfigurationError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from anon_spark.auditing import Verdict
 from anon_spark.io.publication import Published, read_back
 from anon_spark.io.run_log import RunRow, append_run
+from anon_spark.primitives.plain import without_metadata
 from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation
 from anon_spark.runs.software import versions
@@ -31,7 +32,7 @@ def repair(prepared: Preparation, current: Published, identity: Identity, before
     if page is None or (Path(page).exists() and not failed_later):
         return ()
     release = read_back(prepared.spark, prepared.job.output.table, current.version)
-    return prepared.steps.verify_current(prepared.source.frame, release, current.metadata)
+    return prepared.steps.verify_current(prepared.source.frame, without_metadata(release), current.metadata)
 
 
 def _row(prepared: Preparation, current: Published, content: str, before: datetime) -> RunRow:

@@ -25,6 +25,7 @@ from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, sweep_work
 from anon_spark.report import Check, RunReport, Section
 from anon_spark.report.formats import plain
+from anon_spark.runs.dictionary import Counts, entries, label_counts, write
 from anon_spark.runs.findings import (
     dependencies,
     drawn_before,
@@ -62,6 +63,7 @@ class Trace:
     findings: Sequence[Finding] = ()
     sections: Sequence[Section] = ()
     timings: dict[str, float] = field(default_factory=dict)
+    labels: Counts = field(default_factory=dict)  # rows of each published label
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
@@ -201,10 +203,11 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         trace.content = trace.content or " ".join(audit.read)
     require_all(trace.verdicts)
     with trace.timed("risk"):
-        facts, depending, unique = together(
+        facts, depending, unique, trace.labels = together(
             steps.facts(at, audit),
             dependencies(steps, source, audit.account.source, at.small),
             unique_published(steps, *steps.whose(release, workspace)),
+            label_counts(steps, release),
         ).get()
         trace.facts, trace.warnings = facts, [*trace.warnings, *map(str, depending)]
         more = run_findings(steps, facts, audit.account, warnings, unique, depending, prepared.job.limits)
@@ -252,6 +255,12 @@ def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport
             report.write(page)
         except OSError:
             lost.append(f"the report {page}")
+    if trace.status == "published":
+        try:
+            found = entries(prepared.steps, prepared.steps.published, trace.labels)
+            write(prepared.steps, prepared.source.frame, found, {"run_id": trace.run_id})
+        except Exception:  # because of its place: the release is published all the same
+            lost.append("the data dictionary")
     trace.step("log")
     try:
         append_run(prepared.spark, prepared.job.output.runs, _row(prepared, report, trace.content))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -65,14 +65,20 @@ def verify_columns(
     )
 
 
-def verify_metadata(release: DataFrame) -> Verdict:
-    """Whether no column of a release has metadata; for the version that was published, whatever was written on it since.
+def verify_metadata(release: DataFrame, comments: Mapping[str, str] | None = None) -> Verdict:
+    """Whether no column of a release has metadata, or just the comment that a run writes on it; for the published version.
 
-    Guarantee: as in `verify_columns`. Cost: none, reads the schema. violations and checked count columns.
+    comments: by column; they speak of names and settings of the job. Guarantee: as in `verify_columns`, apart from these. Cost:
+    none, reads the schema. violations and checked count columns.
     """
-    named = columns_with_metadata(release)
+    ours = {name: {"comment": text} for name, text in (comments or {}).items()}
+    named = [
+        field.name
+        for field in release.schema.fields
+        if _described(field.dataType) or (field.metadata and field.metadata != ours.get(field.name))
+    ]
     fault = f"{len(named)} columns were published with metadata of the source: {', '.join(named)}. Withdraw that version."
-    detail = fault if named else "no column was published with a comment, a list of values or other metadata."
+    detail = fault if named else "no column was published with a comment, a list of values or other metadata of the source."
     return Verdict("metadata", not named, len(named), len(release.columns), detail, kind=Kind.METADATA)
 
 

@@ -90,6 +90,15 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
         return [name for name in super().labelled if name not in self.job.columns.publish]
 
     @property
+    def levels_comment(self) -> str:
+        return "Rows may have different levels of detail."
+
+    @property
+    def own_comments(self) -> dict[str, str]:
+        extents = dict.fromkeys(self.job.columns.publish, "Least and greatest number of the rows of a class.")
+        return super().own_comments | extents
+
+    @property
     def shows_labels(self) -> bool:
         return not self.job.columns.publish
 

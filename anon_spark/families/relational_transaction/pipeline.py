@@ -80,6 +80,15 @@ class RelationalTransactionPipeline(
         return cls(job, hierarchies, items)
 
     @property
+    def own_comments(self) -> dict[str, str]:
+        columns = self.job.columns
+        texts = dict.fromkeys(columns.quasi_identifiers, "Generalized together with the other columns.")
+        texts[columns.items] = "Each inner list is one generalized item: at least one of its members is the record's."
+        if columns.sensitive_column is not None:
+            texts[columns.sensitive_column] = "Sensitive items of the record, as they are."
+        return texts
+
+    @property
     def attributes(self) -> dict[str, Hierarchy | Rule | FreeRange]:
         """The quasi-identifiers in their order."""
         specs = self.job.columns.quasi_identifiers

@@ -27,7 +27,7 @@ from anon_spark.auditing.reading.item_sets import item_set
 from anon_spark.auditing.truth.compatibility import nr_compat_check
 from anon_spark.auditing.truth.linked import linked_check
 from anon_spark.auditing.truth.nonreciprocal import fields_check, sound_rows
-from anon_spark.columns import BLOCK, LINK, PART, ROWS, SLOT, quoted
+from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, ROWS, SLOT, UNCERTAIN, quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
@@ -80,6 +80,16 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
     @property
     def named(self) -> list[str]:
         return [self.job.columns.items, *self.job.columns.sensitive]
+
+    @property
+    def own_comments(self) -> dict[str, str]:
+        drawn = dict.fromkeys(self.job.columns.sensitive, "Sensitive value of one of the records that the row may stand for.")
+        return {
+            BASE: "Items that the records of the row have, but for errors.",
+            UNCERTAIN: "Items that the records of the row may or may not have.",
+            MAX_ERRORS: "How many items of base and uncertain a record may differ in at most.",
+            **drawn,
+        }
 
     @property
     def hidden(self) -> list[str]:

@@ -29,7 +29,7 @@ from anon_spark.families.tree.anonymizer import NOTHING_LEFT, UNPROTECTED, TreeA
 from anon_spark.families.tree.facts import AttackerGain, KnowledgeAttack, Measures, Published, SupportRange, TreeFacts
 from anon_spark.families.tree.job import TreeJob
 from anon_spark.families.tree.kept import Kept, kept_of
-from anon_spark.families.tree.publication import NESTED
+from anon_spark.families.tree.publication import NESTED, PATHS
 from anon_spark.families.tree.recoding import Label, TreeRecoding
 from anon_spark.families.tree.records import check_table, dictionaries_of
 from anon_spark.families.tree.sections import MEASURES, tree_sections
@@ -106,6 +106,13 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
     @property
     def named(self) -> list[str]:
         return list(self.anonymizer.roles.named)
+
+    @property
+    def own_comments(self) -> dict[str, str]:
+        return {
+            PATHS: "Paths of generalized values from the top of the record down, each value with its node type.",
+            NESTED: "The same values, nested as in the source.",
+        }
 
     @property
     def labelled(self) -> list[str]:
