@@ -77,7 +77,8 @@ def parse_job(families: Families, raw: Mapping[str, Any], base: Path) -> JobSpec
             for path, what in problems(error, model)
             if path not in explained or not what.startswith(_UNKNOWN)
         ]
-        faults += [(path, what + _nearest_repeated(path, model) if what == _UNKNOWN else what) for path, what in wrong]
+        wrong = [(path, what + _nearest_repeated(path, model) if what == _UNKNOWN else what) for path, what in wrong]
+        faults += [(path, _elsewhere(path, families, family) or what if _is_lost(what) else what) for path, what in wrong]
         _refuse([*faults, *between] or [("", str(detail["msg"])) for detail in error.errors()])
     if faults:
         _refuse(faults)
@@ -118,6 +119,27 @@ def _spelled_once(content: Any) -> Any:
 def _refuse(faults: Sequence[Problem]) -> NoReturn:
     lines = list(dict.fromkeys(" ".join(f"{path}: {what}".lstrip(": ").splitlines()) for path, what in faults))
     raise ConfigurationError("\n".join(lines), problems=lines)
+
+
+def _is_lost(what: str) -> bool:
+    """Whether a fault is a key that is unknown here, and none beside it resembles it."""
+    return what.startswith(_UNKNOWN) and "Did you mean" not in what
+
+
+def _elsewhere(path: str, families: Families, family: str) -> str:
+    """The fault of a key that other families have; nothing where none has it."""
+    having = [
+        name for name, model in families.items()
+        if name != family and any(_same_key(path, key.path) for key in keys_of(model))
+    ]  # fmt: skip
+    if not having:
+        return ""
+    return f"unknown key. It belongs to {' and '.join(having)}, not to {family}; remove it, or change the family."
+
+
+def _same_key(path: str, known: str) -> bool:
+    steps, others = path.split("."), known.split(".")
+    return len(steps) == len(others) and all(other in (ANY, step) for step, other in zip(steps, others, strict=True))
 
 
 def _nearest_repeated(path: str, model: type[JobSpec]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from anon_spark.config import JobSpec, config_hash, is_path, is_uri, relation
+from anon_spark.config import InputSpec, JobSpec, config_hash, is_path, is_uri, relation
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Pipeline
 from anon_spark.families.registry import pipeline_of
+from anon_spark.io.csv_form import csv_form
 from anon_spark.io.dictionary import check_dictionary
 from anon_spark.io.names import require_publishable
 from anon_spark.io.nesting import nesting_notes, read_input
@@ -60,7 +62,10 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
             require_lasting(spark, table, key)
     steps = pipeline_of(job, spark)
     source = read_input(spark, job.input, job.fields)
-    steps.check_columns(source.frame)
+    try:
+        steps.check_columns(source.frame)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}{_csv_hint(job.input)}", **error.facts) from error
     require_publishable(source.frame, steps.published)
     output = output_for_run(spark, job.output.table)
     check_run_log(spark, job.output.runs)
@@ -103,6 +108,22 @@ def _refuse_unwritable_places(job: JobSpec) -> None:
     for key, place in places.items():
         if place is not None and is_path(place):
             require_writable(place, key)
+
+
+def _csv_hint(spec: InputSpec) -> str:
+    """What a text file looks like, where the job reads it otherwise: a wrong separator or header makes other columns."""
+    if spec.format != "csv" or not is_path(spec.table) or is_uri(spec.table):
+        return ""
+    form = csv_form(Path(spec.table))
+    if form is None:
+        return ""
+    read_as = {"header": "false", "sep": ",", **{name.lower(): value for name, value in spec.options.items()}}
+    wanted = {"header": str(form.header).lower(), "sep": form.sep}
+    other = {name: value for name, value in wanted.items() if read_as[name].lower() != value}
+    if not other:
+        return ""
+    options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in other.items())
+    return f" The file looks as if it had {form.told}: say input.options: {{{options}}}."
 
 
 def _refuse_unwritable_report(report: str | None) -> None:

@@ -176,11 +176,9 @@ def test_a_fault_is_one_line(path: str, value: object, line: str) -> None:
     assert refusal(with_value(path, value)) == [line]
 
 
-KINDS = "levels, edges, intervals, mask, date"
+KINDS = "levels, edges, intervals, mask, date, top"
 HIERARCHIES: list[tuple[object, str]] = [
-    (None, f": needs a hierarchy, one of: {KINDS}"),
     ("h.csv", f": needs a hierarchy, one of: {KINDS}"),
-    ({}, f": needs one of: {KINDS}"),
     ({"header": True}, f": needs one of: {KINDS}"),
     ({"levels": "h.csv", "mask": {}}, ": has levels and mask; keep one"),
     ({"levels": ""}, ".levels: should not be empty"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 CITIES = ("Berlin", "Hamburg", "Köln", "Bremen", "Essen", "Dresden", "Leipzig", "Bonn", "Mainz", "Kiel", "Ulm", "Trier")
-FIRST = ("Ada", "Ben", "Clara", "Dario", "Eva", "Finn", "Greta", "Hugo", "Ines", "Jan", "Kim", "Lea", "Max", "Nora", "Otto", "Pia")
+FIRST = ("Ada", "Ben", "Clara", "Dario", "Eva", "Finn", "Greta", "Hugo", "Ines", "Jan", "Kim", "Lea", "Max", "Nora", "Otto")
 LAST = ("Abel", "Bauer", "Conrad", "Dietz", "Ernst", "Fuchs", "Graf", "Hahn", "Imhof", "Jung", "Kern", "Lang", "Moser", "Neumann")
 JOBS = tuple(f"{field} {level}" for field in ("nursing", "sales", "law", "transport", "teaching", "crafts", "farming", "music")
              for level in ("assistant", "specialist", "manager", "trainee", "director"))  # fmt: skip
@@ -44,7 +44,7 @@ def people(rows: int = 20_000, seed: int = 3) -> list[dict[str, Any]]:
             "diagnosis": draw.choices(DISEASES, weights=[50, 12, 10, 14, 8, 5, 1])[0],
             "visits": draw.randrange(0, 9),
             "insurance": draw.choice(["public", "private"]) if draw.random() > 0.03 else "",
-            "remarks": f"seen on {born} by {draw.choice(LAST)}, see file {draw.randrange(10**6)}" if draw.random() < 0.4 else None,
+            "remarks": None if draw.random() < 0.6 else f"seen on {born} by {draw.choice(LAST)}, file {draw.randrange(10**6)}",
         })  # fmt: skip
     return found
 
@@ -126,7 +126,7 @@ def texts(rows: int = 2_000, seed: int = 13) -> list[dict[str, Any]]:
             "ocupación": draw.choice(JOBS),
             "salario": str(draw.randrange(12, 90) * 500),
             "religión": draw.choice(["ninguna", "católica", "otra"]),
-            "téléphone": f"+33 6 {draw.randrange(10, 99)} {draw.randrange(10, 99)} {draw.randrange(10, 99)} {draw.randrange(10, 99)}",
+            "téléphone": f"+33 6 {draw.randrange(10, 99)} {draw.randrange(10, 99)} {draw.randrange(10**3, 10**4)}",
         }
         for _ in range(rows)
     ]

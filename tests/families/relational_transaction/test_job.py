@@ -270,7 +270,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"privacy.m": True}, "privacy.m: should be a whole number"),
     ({**PROTECTED, "privacy.l": 1}, "privacy.l: should be at least 2"),
     ({"privacy.l": 3}, "privacy.l: needs columns.sensitive_items: the items that must stay rare among the rows that fit"),
-    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. Known here: k, m, l."),
+    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. It belongs to lattice and mst, not to relational_transaction; "
+     "remove it, or change the family."),
     # transaction columns
     ({"columns.transactions": ABSENT}, "columns.transactions: is required"),
     ({"columns.transactions": []}, "columns.transactions: needs at least one entry"),
@@ -307,7 +308,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     # quasi-identifiers
     ({QUASI: {}}, f"{QUASI}: needs at least one entry"),
     ({f"{QUASI}.age": "h.csv"},
-     f"{QUASI}.age: needs a hierarchy, one of: levels, edges, intervals, mask, date; or {{}} for ranges of a number"),
+     f"{QUASI}.age: needs a hierarchy, one of: levels, edges, intervals, mask, date, top; or {{}} for ranges of a number"),
     ({f"{QUASI}.race.mask": {}}, f"{QUASI}.race: has levels and mask; keep one"),
     ({f"{QUASI}.race.domain": [0, 1]},
      f"{QUASI}.race: domain goes with a number without hierarchy; the hierarchy has its own"),

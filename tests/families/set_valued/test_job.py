@@ -86,7 +86,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"privacy": {"k": None}}, ONE),
     ({"privacy.l": 3}, ONE),
     ({"privacy": ABSENT}, "privacy: is required"),
-    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. Known here: k, l."),
+    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. It belongs to lattice and mst, not to set_valued; "
+     "remove it, or change the family."),
     ({**DIVERSE, "columns.sensitive": []}, "privacy.l: needs columns.sensitive: the column whose values must differ"),
     ({"columns.sensitive": ["a", "b"]},
      "columns.sensitive: names 2 columns; one at most can be moved apart from the items"),

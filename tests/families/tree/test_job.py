@@ -187,7 +187,7 @@ UNPROTECTED = (
     f"is generalized, or say {FLAG}: true"
 )
 NODE_TYPE = "*, a leading ¬ or _anon_, and _link are reserved; rename the node type"
-KINDS = "levels, edges, intervals, mask, date"
+KINDS = "levels, edges, intervals, mask, date, top"
 LABEL = "should be a value or a group as it is written, without ¬; * is everything"
 ONE: dict[str, Any] = {"field": "x", "mask": {}}
 FAULTS: list[tuple[dict[str, Any], str]] = [
@@ -201,7 +201,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({**PROTECTED, "privacy.l": 1}, "privacy.l: should be at least 2"),
     ({"privacy.l": 3},
      "privacy.l: needs a node type with sensitive: true, whose values must stay rare among the records that fit"),
-    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. Known here: k, m, n, l."),
+    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. It belongs to lattice and mst, not to tree; "
+     "remove it, or change the family."),
     # columns of other families
     ({"columns.sensitive": ["x"]},
      "columns.sensitive: a node type is sensitive here, not a column: say sensitive: true of it in columns.tree"),
