@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anon_spark.assessment.column_sets import ColumnSet
-from anon_spark.assessment.facts import RiskFacts, percent
+from anon_spark.assessment.facts import RiskFacts
 from anon_spark.assessment.sizes import RANGES, THRESHOLDS
-from anon_spark.report.items import Item, Picture, Section, Table, Text
-from anon_spark.report.plots import people_plot, range_name
+from anon_spark.report.formats import percent
+from anon_spark.report.items import Bars, Item, Section, Table, Text
+from anon_spark.report.plots import range_name
 
 Tables = Mapping[str, RiskFacts]  # by name, one or two
 Measure = Callable[[RiskFacts], Any]
@@ -35,7 +36,6 @@ def crowd_section(tables: Tables) -> Iterator[Section]:
         range_name(*ends): [facts.look_up.crowds[at] / facts.look_up.rows for facts in tables.values()]
         for at, ends in enumerate(RANGES)
     }
-    words = "; ".join(f"{name}: {', '.join(percent(share) for share in shares)}" for name, shares in groups.items())
     measures: dict[str, Measure] = {
         "rows": lambda facts: facts.look_up.rows,
         "classes (different combinations of values)": lambda facts: facts.look_up.classes,
@@ -52,12 +52,19 @@ def crowd_section(tables: Tables) -> Iterator[Section]:
         "knows that a person is in the table, and these values of the person, picks the right one of f with a chance of 1 / f "
         "(prosecutor). Whoever matches everybody finds the average (marketer). Less is better."
     )
+    axis = f"share of rows, by {unit} that look alike; larger crowds are better"
     items: list[Item] = [
         Text("", [text]),
-        Picture("People by size of their crowd", people_plot(groups, list(tables), "share of rows", "crowd"), f"Bars. {words}."),
+        _bars("People by size of their crowd", groups, tables, axis),
         Table("", ("measure", *tables), _rows(tables, measures)),
     ]
     yield Section("How large the crowd of a person is", items)
+
+
+def _bars(title: str, groups: Mapping[str, Sequence[float]], tables: Tables, unit: str) -> Bars:
+    """A bar for every group and table."""
+    series = {table: [shares[at] for shares in groups.values()] for at, table in enumerate(tables)}
+    return Bars(title, list(groups), series, unit, as_share=True)
 
 
 def _titled(of: str, title: str) -> str:
@@ -76,16 +83,14 @@ def set_sections(tables: Tables) -> Iterator[Section]:
     assert last.column_sets is not None
     strongest = last.column_sets.strongest()
     groups = {" + ".join(one.columns): [_set_of(facts, one).unique_share for facts in tables.values()] for one in strongest}
-    words = "; ".join(f"{name}: {', '.join(percent(share) for share in shares)}" for name, shares in groups.items())
     paragraphs = [
         "Distinctness is classes / rows. Separation is the share of pairs of rows that differ in at least one of the columns. "
         "Shares are of rows; less is better."
     ]
     if not last.column_sets.complete:
         paragraphs.append("There are too many sets of these columns. Sets of up to three columns were counted, and no others.")
-    drawn = people_plot(groups, list(tables), "share of rows that are unique")
-    picture = Picture("The strongest set of each number of columns", drawn, f"Bars. {words}.")
-    items: list[Item] = [Text("", paragraphs), picture]
+    title = "The strongest set of each number of columns"
+    items: list[Item] = [Text("", paragraphs), _bars(title, groups, tables, "share of rows that are unique; less is better")]
     for name, facts in tables.items():
         assert facts.column_sets is not None
         of = f"{name}: " if len(tables) > 1 else ""

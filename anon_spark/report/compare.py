@@ -17,9 +17,8 @@ import pandas as pd
 from anon_spark.model.findings import Finding
 from anon_spark.report import markdown
 from anon_spark.report.formats import is_number, plain, show
-from anon_spark.report.items import Check, Picture, Section, Table, Text
-from anon_spark.report.page import Notice, html, json_text, sections_dict, write
-from anon_spark.report.plots import panels_plot
+from anon_spark.report.items import Bars, Check, Section, Table, Text
+from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, write
 from anon_spark.report.run_report import TEST_KEY, versioned
 
 FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
@@ -147,6 +146,10 @@ class Comparison:
         return f"{self.input_table}: {' · '.join(release.name for release in self.releases)}"
 
     @property
+    def in_words(self) -> list[str]:
+        return []
+
+    @property
     def promise(self) -> str:
         return "What is guaranteed"
 
@@ -204,14 +207,16 @@ class Comparison:
             ("Success on the raw table, mean", self.attack["expected"]),
             ("Success on the raw table, least protected row", self.attack["worst"]),
         ]
-        panels = {title: [release.measures[key] for release in self.releases] for key, title in DRAWN.items()}
-        words = "; ".join(f"{title}: {_amounts_text(names, amounts)}" for title, amounts in panels.items())
+        panels = [
+            Bars(title, names, {"value": [release.measures[key] for release in self.releases]}, f"{MEASURES[key][1]} is better")
+            for key, title in DRAWN.items()
+        ]
         return [
             Section(
                 "Measures side by side",
                 [
                     Table("", ("measure", *names, "better is"), rows, SUPPRESSED),
-                    Picture("Each measure on its own scale", panels_plot(names, panels), f"Bars by release. {words}."),
+                    *panels,
                 ],
             ),
             Section("The attack", [Text("", [ATTACK]), Table("", ("before", "value"), raw)]),
@@ -224,6 +229,9 @@ class Comparison:
     @property
     def timings(self) -> dict[str, float]:
         return {}
+
+    def steps(self) -> list[Step]:
+        return []
 
     def notices(self) -> list[Notice]:
         """That every release passed its audit just now; and which are not to be handed out."""
@@ -249,7 +257,3 @@ class Comparison:
             *((f"Version of {name}", version) for name, version in self.versions.items()),
         ]
         return [(name, show(value)) for name, value in rows]
-
-
-def _amounts_text(names: Sequence[str], amounts: Sequence[float]) -> str:
-    return ", ".join(f"{name} {show(amount)}" for name, amount in zip(names, amounts, strict=True))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 _ACTIVE = re.compile(r"<script|<foreignObject|<iframe|\son\w+\s*=|javascript:", re.IGNORECASE)
@@ -61,7 +61,49 @@ class Text:
     paragraphs: Sequence[str]
 
 
-Item = Table | Picture | Text
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Bars with a name each, drawn by the page itself: no picture that shrinks, nothing that a narrow screen clips.
+
+    series: one amount for every name, under the name of the series; several series are several bars of one name, or parts of
+    one bar (`stacked`). unit: what the amounts are, and which way is better. as_share: amounts are shown as percentages. most:
+    where the scale ends; panels of one quantity get the same. limit: where a line is drawn, and what it is. intervals: by name,
+    from and to. beside: a text for every name, after its amounts.
+    Guarantee: every series and list has as many entries as there are names; no amount is below 0.
+    """
+
+    kind: ClassVar[str] = "bars"
+    title: str
+    names: Sequence[str]
+    series: Mapping[str, Sequence[float]]
+    unit: str
+    note: str = ""
+    as_share: bool = False
+    stacked: bool = False
+    most: float | None = None
+    limit: tuple[float, str] | None = None
+    intervals: Sequence[tuple[float, float] | None] = ()
+    beside: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        lists = [*self.series.values(), *([self.intervals] if self.intervals else []), *([self.beside] if self.beside else [])]
+        if not self.series or any(len(entries) != len(self.names) for entries in lists):
+            raise ValueError(f"Bars {self.title!r}: every series needs {len(self.names)} entries.")
+        if any(amount < 0 for amounts in self.series.values() for amount in amounts):
+            raise ValueError(f"Bars {self.title!r}: an amount is below 0.")
+
+    @property
+    def end(self) -> float:
+        """The right end of the scale."""
+        if self.most is not None:
+            return self.most or 1.0
+        rows = zip(*self.series.values(), strict=True)
+        longest = [sum(amounts) if self.stacked else max(amounts) for amounts in rows]
+        highest = [interval[1] for interval in self.intervals if interval is not None]
+        return max([*longest, *highest, *([self.limit[0]] if self.limit else [])], default=1.0) or 1.0
+
+
+Item = Table | Picture | Text | Bars
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.assessment import Assessment, RiskFacts, assess
-from anon_spark.assessment.facts import percent
 from anon_spark.assessment.pages import RiskPage
 from anon_spark.config import InputSpec, is_path, is_uri, relation, resolve_table
 from anon_spark.config.problems import problems
@@ -21,7 +20,7 @@ from anon_spark.io.nesting import reads_little
 from anon_spark.io.places import require_writable
 from anon_spark.io.tables import Snapshot, read_snapshot
 from anon_spark.model.findings import by_level
-from anon_spark.report.formats import show
+from anon_spark.report.formats import percent, show
 from anon_spark.report.run_report import versioned
 
 FORMATS: tuple[str, ...] = get_args(InputSpec.model_fields["format"].annotation)
