@@ -26,6 +26,7 @@ LOCAL = ("file:", "data:", "about:", "blob:")
 # What a person would see as a fault of the layout. A text is a text node with its lines, or a text of a drawing.
 FAULTS = r"""
 (() => {
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
   const faults = [], shown = [], width = document.documentElement.clientWidth;
   const name = (node) => node.textContent.trim().replace(/\s+/g, ' ').slice(0, 60);
   const hidden = (element) => element.closest('.asr-hidden, title, style, script') !== null;

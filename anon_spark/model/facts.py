@@ -7,7 +7,7 @@ value of a record.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 JSON_NAME = "json"
 
@@ -24,6 +24,12 @@ class Facts:
     def summary(self) -> list[str]:
         """Some lines for the end of a run: losses, and what an attacker gains."""
         return []
+
+
+def without_labels(facts: Facts) -> Facts:
+    """The facts of a release that was not published: without the labels, values and items that it would have shown."""
+    shown = [field.name for field in fields(facts) if field.name in ("distributions", "frequent_items")]
+    return replace(facts, **{name: () for name in shown})
 
 
 @dataclass(frozen=True)

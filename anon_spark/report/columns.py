@@ -71,17 +71,17 @@ def _bars(one: Distribution, scale: float) -> Bars:
 
 def detail_items(losses: Mapping[str, float], of: str = "rows") -> list[Item]:
     """Bars of the detail that each column lost."""
-    unit = f"share of its detail that a column lost, mean of all {of}; less is better"
+    unit = f"share of its detail that a column lost, mean of the published {of}; less is better"
     return [Bars("Detail lost", list(losses), {"lost": list(losses.values())}, unit, as_share=True, most=1.0)] if losses else []
 
 
-def crowd_items(crowds: Sequence[CrowdRange], known: str, unit: str = "rows") -> list[Item]:
+def crowd_items(crowds: Sequence[CrowdRange], known: str) -> list[Item]:
     """Bars of the sizes of crowds, before and after."""
     if not crowds:
         return []
     series = {BEFORE: [crowd.before for crowd in crowds], AFTER: [crowd.after for crowd in crowds]}
     names = ["1 (found)" if crowd.most == 1 else range_name(crowd.least, crowd.most) for crowd in crowds]
-    words = f"share of rows by size of their crowd, in {unit}: those with the same {known}; larger crowds are better"
+    words = f"share of rows by size of their crowd: rows or persons with the same {known}; larger crowds are better"
     return [Bars("Crowds before and after", names, series, words, as_share=True)]
 
 

@@ -18,7 +18,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "cut": (r"cuts?", "Labels that cover every value of a hierarchy once. It says how far each value is generalized."),
     "detail lost": (
         r"[Dd]etail lost|lost [\d.]+ % of its detail|nearly lost",
-        "Share of its domain that a published value covers, mean of all rows. 0 %: as it was; 100 %: nothing is left.",
+        "Share of its domain that a published value covers, mean of the published rows. 0 %: as it was; 100 %: nothing is left.",
     ),
     "disassociated": (r"disassociated", "Two values that are published beside each other, although one was below the other."),
     "DM": (r"DM", "Discernibility: each row costs the size of its class. Less is better."),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+LONGEST = 15  # rows of a table that is not folded
 _ACTIVE = re.compile(r"<script|<foreignObject|<iframe|\son\w+\s*=|javascript:", re.IGNORECASE)
 _EXTERNAL = re.compile(r"""(?:href|src)\s*=\s*["'](?!#)|url\(\s*["']?(?!#)""", re.IGNORECASE)
 
@@ -15,6 +16,7 @@ _EXTERNAL = re.compile(r"""(?:href|src)\s*=\s*["'](?!#)|url\(\s*["']?(?!#)""", r
 class Table:
     """Rows under headers. `marked` are indexes of rows that stand out; a cell says why, colour alone is not enough.
 
+    folded: whether the page shows only its title until a reader opens it. A long table is folded anyway.
     Guarantee: every row has as many cells as there are columns.
     """
 
@@ -24,11 +26,17 @@ class Table:
     rows: Sequence[Sequence[Any]]
     note: str = ""
     marked: Sequence[int] = ()
+    folded: bool = False
 
     def __post_init__(self) -> None:
         uneven = sum(len(row) != len(self.columns) for row in self.rows)
         if uneven:
             raise ValueError(f"Table {self.title!r}: {uneven} rows do not have {len(self.columns)} cells.")
+
+
+    @property
+    def is_folded(self) -> bool:
+        return self.folded or len(self.rows) > LONGEST
 
 
 @dataclass(frozen=True, slots=True)

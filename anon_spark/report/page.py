@@ -152,7 +152,7 @@ def write(report: Page, path: str | os.PathLike[str]) -> Path:
 
 
 def _item_dict(item: Item) -> dict[str, Any]:
-    names = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked")]
+    names = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked", "folded")]
     return {"kind": item.kind, **{name: plain(getattr(item, name)) for name in names}}
 
 

@@ -50,7 +50,7 @@ def class_items(class_sizes: Sequence[SizeRange], required_k: int) -> list[Item]
     ]
 
 
-def risk_items(risk: LookUpRisk, crowds: Sequence[CrowdRange] = (), unit: str = "rows") -> list[Item]:
+def risk_items(risk: LookUpRisk, crowds: Sequence[CrowdRange] = ()) -> list[Item]:
     """What an attacker gains who knows the quasi-identifiers: crowds and chances before and after."""
     attack = vars(risk.link_attack)
     words = "Numbers for somebody who knows every quasi-identifier of a person and looks that person up in the release."
@@ -64,12 +64,12 @@ def risk_items(risk: LookUpRisk, crowds: Sequence[CrowdRange] = (), unit: str = 
     note = f"The thin line is the 95 % interval. {show(risk.link_attack.sampled_rows)} rows were looked up."
     return [
         Text("", [words, EXACT_RULE]),
-        *crowd_items(crowds, "quasi-identifiers", unit),
+        *crowd_items(crowds, "quasi-identifiers"),
         Bars(
             "Chance to pick the right row", names, {"chance": chances}, "chance from 0 to 100 %; less is better", note,
             as_share=True, most=1.0, limit=promised, intervals=[None, interval, None],
         ),
-        *_unique(risk),
+        *([] if crowds else _unique(risk)),
         *(
             [
                 Bars(
@@ -80,7 +80,7 @@ def risk_items(risk: LookUpRisk, crowds: Sequence[CrowdRange] = (), unit: str = 
             if shared
             else []
         ),
-        Table("Look-up attack", MEASURE_HEAD, _look_up_rows(attack)),
+        Table("All numbers of the look-up attack", MEASURE_HEAD, _look_up_rows(attack), folded=True),
     ]  # fmt: skip
 
 

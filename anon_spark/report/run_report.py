@@ -61,7 +61,7 @@ class RunReport:
     """The report of one run: what it did, what it promises and what it does not.
 
     Guarantee: shows only what it is given; a run with a failed check cannot be reported as published. The caller hands
-    over counts and names of columns, never a value of a record or a label of a hierarchy.
+    over counts, names of columns and labels that the release shows in k rows or more, never another value of a record.
     """
 
     run_id: str

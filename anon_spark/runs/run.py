@@ -17,7 +17,7 @@ from anon_spark.families.contract import Staged
 from anon_spark.io.causes import known_cause
 from anon_spark.io.publication import version_of
 from anon_spark.io.run_log import RunRow, append_run, begin_run_log
-from anon_spark.model.facts import Facts
+from anon_spark.model.facts import Facts, without_labels
 from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
 from anon_spark.pending import together
@@ -295,7 +295,7 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         findings=[*failed_checks(trace.verdicts), *trace.findings],
         timings=trace.timings,
         sections=list(trace.sections) if trace.status == "published" else [],
-        facts=trace.facts,
+        facts=trace.facts if trace.status == "published" else without_labels(trace.facts),
         message=trace.message,
         in_words=list(trace.in_words) if trace.status == "published" else [],
     )

@@ -234,7 +234,7 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
         return Worth(facts.chosen.loss, LOSS_NAMES[facts.loss], lost, len(lost) == len(facts.attributes))
 
     def losses(self, facts: LatticeFacts) -> Mapping[str, float]:
-        return {attribute.name: attribute.loss for attribute in facts.attributes}
+        return facts.detail_lost
 
     def sections(self, facts: LatticeFacts) -> list[Section]:
         return lattice_sections(facts)

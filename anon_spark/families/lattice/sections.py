@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anon_spark.families.lattice.facts import LatticeFacts, Search
-from anon_spark.model.facts import FrontPoint, LevelReached
+from anon_spark.model.facts import FrontPoint
 from anon_spark.report.columns import detail_items, distribution_items
 from anon_spark.report.formats import percent, seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
@@ -36,7 +36,7 @@ def lattice_sections(facts: LatticeFacts) -> list[Section]:
     refuse_small_classes(facts.required_k, facts.class_sizes)
     shown = distribution_items(facts.distributions, facts.required_k)
     return [
-        Section("How far each attribute was generalized", _attribute_items(facts.attributes)),
+        Section("How far each attribute was generalized", _attribute_items(facts)),
         *([Section("Every column before and after", shown)] if shown else []),
         Section("What an attacker gains", risk_items(facts.risk, facts.crowds)),
         *_model_sections(facts),
@@ -75,6 +75,7 @@ def _front_items(facts: LatticeFacts) -> list[Item]:
             rows,
             note.strip(),
             marked=[row for row, i in enumerate(picked) if i == at],
+            folded=True,
         ),
     ]
 
@@ -138,13 +139,11 @@ def _picked(count: int, chosen: int) -> list[int]:
     return sorted(spread)
 
 
-def _attribute_items(attributes: Sequence[LevelReached]) -> list[Item]:
-    rows = [
-        (attribute.name, f"{attribute.level} of {attribute.height}", attribute.labels) for attribute in attributes
-    ]
+def _attribute_items(facts: LatticeFacts) -> list[Item]:
+    rows = [(one.name, f"{one.level} of {one.height}", one.labels) for one in facts.attributes]
     note = "Level 0 is the original value (better for readers), the last level makes all values alike."
     return [
-        *detail_items({attribute.name: attribute.loss for attribute in attributes}),
+        *detail_items(facts.detail_lost),
         Table("Level reached", ("column", "level", "different labels there"), rows, note),
     ]
 
@@ -166,4 +165,4 @@ def _search_items(search: Search) -> list[Item]:
         ("Distinct tuples", search.tuples),
         ("Time", seconds(search.seconds)),
     ]
-    return [Table("", ("what", "value"), rows)]
+    return [Table("How the search went", ("what", "value"), rows, folded=True)]

@@ -269,7 +269,7 @@ class MstRecoding(Recoding):
         """The levels with the detail that each attribute lost."""
         parts = zip(levels, recoded.hierarchies, recoded.rows_by_node, strict=True)
         return tuple(
-            replace(of, loss=float(general_loss([hierarchy], [shown], recoded.suppressed))) for of, hierarchy, shown in parts
+            replace(of, loss=float(general_loss([hierarchy], [shown], 0))) for of, hierarchy, shown in parts
         )
 
     def _measured_here(self) -> Measured:

@@ -69,7 +69,7 @@ def _level_items(levels: Sequence[LevelShares]) -> list[Item]:
         Text("", [words]),
         *detail_items(losses),
         Bars("How the rows show each column", names, parts, unit, as_share=True, stacked=True, most=1.0),
-        Table("Share of rows on each level", ("column", "level 0 · level 1 · … · last level"), by_level),
+        Table("Share of rows on each level", ("column", "level 0 · level 1 · … · last level"), by_level, folded=True),
     ]
 
 
@@ -98,7 +98,7 @@ def _partition_items(partition: PartitionStatistics) -> list[Item]:
         *([("Rows suppressed", partition.suppressed)] if partition.suppressed else []),
         *((f"Time of the {name}", seconds(spent)) for name, spent in partition.steps.items()),
     ]
-    items: list[Item] = [Table("", ("what", "value"), rows)]
+    items: list[Item] = [Table("How the classes were made", ("what", "value"), rows, folded=True)]
     if partition.weights:
         edges = sorted(partition.weights.items())
         counted = f"{show(len(edges))} different weights; {show(sum(count for _, count in edges))} edges."

@@ -1,6 +1,6 @@
 """The relational_transaction family's part of a report: what was lost, what counts are worth, class sizes, an attacker's gain.
 
-Built from numbers only: no item, no value and no label.
+Built from numbers, names of columns, and labels and items that the release shows in k rows or more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ITEM_METHODS: Mapping[ItemMethod, str] = {
 def relational_transaction_sections(facts: RelationalTransactionFacts) -> list[Section]:
     """The sections of a release; the accuracy of counts is left out if no record allows a query.
 
-    Guarantee: no label, no class below required_k; ValueError if the facts hold one.
+    Guarantee: no class below required_k; ValueError if the facts hold one.
     """
     refuse_small_classes(facts.required_k, facts.class_sizes)
     counts = [Section("What counts are worth", _count_items(facts.relative_error))] if facts.relative_error else []
@@ -138,7 +138,7 @@ def _risk_items(facts: RelationalTransactionFacts) -> list[Item]:
             "mean chance; less is better", "The thin line is the 95 % interval.", as_share=True, most=1.0, limit=line,
             intervals=intervals,
         ),
-        Table("Knowledge attack", head, [_attack_row(attack) for attack in attacks], note),
+        Table("Knowledge attack", head, [_attack_row(attack) for attack in attacks], note, folded=True),
     ]  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def _merging_items(facts: RelationalTransactionFacts) -> list[Item]:
         ("Time of reading", seconds(statistics.seconds_reading)),
         ("Time of clusters, merging and items", seconds(statistics.seconds)),
     ]
-    return [Table("", ("what", "value"), _known(rows))]
+    return [Table("How the clusters were made", ("what", "value"), _known(rows), folded=True)]
 
 
 def _known(rows: Sequence[tuple[str, object]]) -> list[tuple[str, object]]:

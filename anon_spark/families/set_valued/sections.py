@@ -1,6 +1,6 @@
 """The set_valued family's part of a report: what was lost, what counts are worth, what an attacker gains, order and graph.
 
-Built from numbers only: no item and no sensitive value, which are values of records.
+Built from numbers, and from items and sensitive values that k rows or more of the release have.
 """
 
 from __future__ import annotations
@@ -226,4 +226,7 @@ def _order_items(facts: SetValuedFacts) -> list[Item]:
     ]
     orders = [(ORDERS.get(kind, kind), blocks) for kind, blocks in facts.orders.items()]
     note = f"Asked for: {facts.order}. Of the orders tried in a block, the one with the fewest errors is taken."
-    return [Table("", ("what", "value"), rows), Table("Order of the records", ("order", "blocks"), orders, note)]
+    return [
+        Table("How the rows were made", ("what", "value"), rows, folded=True),
+        Table("Order of the records", ("order", "blocks"), orders, note, folded=True),
+    ]

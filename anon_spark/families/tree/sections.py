@@ -1,6 +1,7 @@
 """The tree family's part of a report: what was lost, what holds, what attackers gain, how the cut was found.
 
-From numbers and names of node types alone: no value, no label of a hierarchy, and not which relations were disassociated.
+From numbers, names of node types, and values of unchanged columns that k records or more have: no label of a node, and not
+which relations were disassociated.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ SEARCHES = {
     "acs": "acs: all cuts",
 }
 COUNTED = {"driver": "where the search ran", "tasks": "in tasks"}
+KNOWLEDGE_NOTE = "Pieces of knowledge that were drawn; fewer that fit 1 to k - 1 records are better."
 RULE_OF_THREE = "Where none of so many draws was found, the true share is below 3 / drawn with 95 %."
 AWARE = (
     "Somebody who knows the schema can look for a value that stands without the node type that was above it: such a value lost "
@@ -52,7 +54,7 @@ AWARE = (
 def tree_sections(facts: TreeFacts) -> list[Section]:
     """The sections of a release.
 
-    Guarantee: no label and no support below required_k; ValueError if the facts hold one.
+    Guarantee: no support below required_k; ValueError if the facts hold one.
     """
     small = sum(supports.least < facts.required_k for supports in facts.supports)
     if small:
@@ -142,7 +144,7 @@ def _risk_items(facts: TreeFacts) -> list[Item]:
             "share of what was drawn; less is better", "The thin line is the 95 % interval.", as_share=True, most=1.0,
             intervals=[_interval(attack) for attack in attacks],
         ),
-        Table("Knowledge attack", head, rows, "Pieces of knowledge that were drawn; fewer that fit 1 to k - 1 records are better."),
+        Table("Knowledge attack", head, rows, KNOWLEDGE_NOTE, folded=True),
     ]
     aware = facts.risk.structure_attack
     if aware is not None:
@@ -189,7 +191,7 @@ def _search_items(facts: TreeFacts) -> list[Item]:
     words = f"From {show(first)} for everything alike to {show(last)}."
     return [
         Picture("Best loss by cuts judged", trail_plot(search.trail, max(search.evaluated, last_at)), words),
-        Table("", ("what", "value"), rows),
+        Table("How the search went", ("what", "value"), rows, folded=True),
     ]
 
 

@@ -127,7 +127,7 @@ def test_numbers_stand_where_they_belong() -> None:
     ]  # fmt: skip
     assert list(attack.rows[1])[1:5] == ["no", 0.2, None, 0.5]
     assert attack.note.endswith("A sensitive item is learnt with at most 0.5 where it is promised.")
-    merging = by_name(table(sections, "Clusters and merging"))
+    merging = by_name(table(sections, "Clusters and merging", "How the clusters were made"))
     assert (merging["Bounded"], merging["Bound (delta)"]) == ("the loss of relational values (NCP)", 0.6)
     assert (merging["Clusters before merging"], merging["Time of reading"]) == (1_400, "1.25 s")
     assert "Method" not in merging and "Loss of items before merging (UL)" not in merging
@@ -138,7 +138,7 @@ def test_what_does_not_apply_is_left_out() -> None:
 
     assert bars(sections)["Loss of both parts"].limit is None
     assert len(table(sections, "What was lost").rows) == 7  # nothing is generalized: there is no power of 2
-    assert list(by_name(table(sections, "Clusters and merging"))) == [
+    assert list(by_name(table(sections, "Clusters and merging", "How the clusters were made"))) == [
         "Records", "Different items that are published", "Sensitive items", "Method", "Items become", "Time of reading",
         "Time of clusters, merging and items",
     ]  # fmt: skip

@@ -108,7 +108,7 @@ def test_numbers_stand_where_they_belong(whole: list[Section]) -> None:
         ("certainly", 46), ("estimated", 332.5), ("possibly", 766), ("by the base items alone", 157),
     ]  # fmt: skip
     assert [row[1] for row in found["Order and graph/Order of the records"].rows] == [1, 1]
-    order = {row[0]: row[1] for row in found["Order and graph/"].rows}
+    order = {row[0]: row[1] for row in found["Order and graph/How the rows were made"].rows}
     assert (order["Blocks"], order["Pairs of a record and a row it may be"], order["Time of sorting"]) == (2, 30000, "0.50 s")
     assert "Equal sensitive values kept apart by" not in order
 
