@@ -29,7 +29,7 @@ class Facts:
 def without_labels(facts: Facts) -> Facts:
     """The facts of a release that was not published: without the labels, values and items that it would have shown."""
     shown = [field.name for field in fields(facts) if field.name in ("distributions", "frequent_items")]
-    return replace(facts, **{name: () for name in shown})
+    return replace(facts, **dict.fromkeys(shown, ()))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """All pages, written as a run writes them."""
     folder, risk = tmp_path_factory.mktemp("pages"), assessment()
-    made = {
+    made: dict[str, Any] = {
         **{family: report_of(family) for family in FAMILIES},
         "risk": risk,
         "risk_before_and_after": risk.beside(risk),

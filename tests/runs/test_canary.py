@@ -1,7 +1,7 @@
 """Canaries: unique markers in every value, name, comment and property of an input; where they turn up after a run.
 
-In the release only what it may show; in report and run log labels that k rows of the release have; everywhere else nothing: event
-log, commits, schemas, Parquet footers, saved recodings, working and local folders, after a success and after failures. The names of
+In the release only what it may show; in report and run log labels that k rows of the release have; else nothing: event log,
+commits, schemas, Parquet footers, saved recodings, working and local folders, after a success and after failures. The names of
 the columns are awkward, too.
 """
 
