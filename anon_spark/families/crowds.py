@@ -14,7 +14,7 @@ from anon_spark.pending import Pending
 
 ALONE = PREFIX + "alone"
 ITEM, PLACES = PREFIX + "item", PREFIX + "places"
-MOST_ITEMS = 12
+MOST_ITEMS = 8
 
 Crowds = tuple[Mapping[int, int], int]  # rows by doublings of k of their crowd's size, -1 below k; rows in crowds of one
 

@@ -124,9 +124,12 @@ def _inside(hierarchy: Hierarchy, shown: Sequence[Ints], level: int) -> Ints:
 
 
 def _example(hierarchy: Hierarchy, often: Ints, shown: Sequence[Ints], k: int) -> tuple[str, str] | None:
-    """The most frequent value of at least k rows whose label is wider than itself, but not the widest, where there is one."""
-    if hierarchy.kind == "bins":  # the leaves are ranges already
-        return None
+    """A value of at least k rows and its label: the most frequent that is wider than the value, the widest only if no other is.
+
+    None where most rows show the value itself.
+    """
+    if hierarchy.kind == "bins" or 2 * int(np.sum(shown[0])) > sum(int(np.sum(counts)) for counts in shown):
+        return None  # the leaves are ranges already, or there is nothing to explain
     for level in (*range(1, hierarchy.height), hierarchy.height):
         counts = np.asarray(shown[level])
         if not counts.sum():

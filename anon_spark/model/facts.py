@@ -96,7 +96,8 @@ class Distribution:
     role: quasi-identifier, sensitive, kept or items; rows_before, rows_after: of all labels; others: rows with labels that are
     not listed, because each has fewer than k rows of the release or there are too many; wider: rows of the release whose label
     is wider than those that are listed; rounded_to: counts of the source are rounded to multiples of it, 1 where they are exact;
-    example: a frequent value and the label that is published for it.
+    example: a frequent value and the label that is published for it; estimated: rows of the release are spread evenly over their
+    published ranges.
     """
 
     column: str
@@ -108,6 +109,7 @@ class Distribution:
     wider: int = 0
     rounded_to: int = 1
     example: tuple[str, str] | None = None
+    estimated: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def distribution_items(distributions: Sequence[Distribution], k: int) -> list[It
     """Of every column with several labels its bars, all on one scale; of all others a line; then the worked examples."""
     if not distributions:
         return []
-    drawn = [one for one in distributions if len(one.labels) > 1]
+    drawn = [one for one in distributions if len(one.labels) > 1 or (one.labels and one.wider)]
     scale = max((share for one in drawn for shares in _shares(one)[1] for share in shares), default=1.0)
     rounded = any(one.rounded_to > 1 for one in distributions)
     words = [
@@ -32,11 +32,11 @@ def distribution_items(distributions: Sequence[Distribution], k: int) -> list[It
         words.append(f"The same label in every row: {listed(alike)}.")
     unnamed = [one.column for one in distributions if not one.labels]
     if unnamed:
-        words.append(f"No label has {k:,} rows: {listed(unnamed)}.")
+        words.append(f"Too many different values to show, each in fewer than {k:,} rows: {listed(unnamed)}.")
     examples = [(one.column, one.example[0], one.example[1]) for one in distributions if one.example is not None]
     items: list[Item] = [Text("", words), *(_bars(one, scale) for one in drawn)]
     if examples:
-        note = "A frequent value of each column, and the label that most of its rows show."
+        note = "A frequent value of each column that is generalized, and a frequent label that is published for it."
         items.append(Table("For example", ("column", "value", "is published as"), examples, note))
     return items
 
@@ -66,12 +66,13 @@ def _bars(one: Distribution, scale: float) -> Bars:
     names, (before, after) = _shares(one)
     role = {"quasi-identifier": "quasi-identifier", "sensitive": "sensitive, unchanged", "kept": "kept, unchanged"}.get(one.role)
     title = one.column if role is None else f"{one.column} ({role})"
-    return Bars(title, names, {BEFORE: before, AFTER: after}, "share of rows", as_share=True, most=scale)
+    unit = "share of rows, those of the release spread evenly over their ranges" if one.estimated else "share of rows"
+    return Bars(title, names, {BEFORE: before, AFTER: after}, unit, as_share=True, most=scale)
 
 
-def detail_items(losses: Mapping[str, float], of: str = "rows") -> list[Item]:
+def detail_items(losses: Mapping[str, float], what: str = "column", of: str = "rows") -> list[Item]:
     """Bars of the detail that each column lost."""
-    unit = f"share of its detail that a column lost, mean of the published {of}; less is better"
+    unit = f"share of its detail that a {what} lost, mean of the published {of}; less is better"
     return [Bars("Detail lost", list(losses), {"lost": list(losses.values())}, unit, as_share=True, most=1.0)] if losses else []
 
 

@@ -64,6 +64,11 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
 
 
+def counted(number: int, what: str) -> str:
+    """A number with what it counts: 1 item, 2 items."""
+    return f"{show(number)} {what}" if number == 1 else f"{show(number)} {what}s"
+
+
 def is_flag(value: Any) -> bool:
     """Whether the value is a truth value, numpy's included."""
     return isinstance(value, bool) or type(value).__name__ == "bool"

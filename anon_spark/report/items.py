@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from anon_spark.report.formats import percent, show
 
 LONGEST = 15  # rows of a table that is not folded
 _ACTIVE = re.compile(r"<script|<foreignObject|<iframe|\son\w+\s*=|javascript:", re.IGNORECASE)
@@ -76,7 +78,7 @@ class Bars:
     series: one amount for every name, under the name of the series; several series are several bars of one name, or parts of
     one bar (`stacked`). unit: what the amounts are, and which way is better. as_share: amounts are shown as percentages. most:
     where the scale ends; panels of one quantity get the same. limit: where a line is drawn, and what it is. intervals: by name,
-    from and to. beside: a text for every name, after its amounts.
+    from and to.
     Guarantee: every series and list has as many entries as there are names; no amount is below 0.
     """
 
@@ -91,14 +93,20 @@ class Bars:
     most: float | None = None
     limit: tuple[float, str] | None = None
     intervals: Sequence[tuple[float, float] | None] = ()
-    beside: Sequence[str] = field(default=())
 
     def __post_init__(self) -> None:
-        lists = [*self.series.values(), *([self.intervals] if self.intervals else []), *([self.beside] if self.beside else [])]
+        lists = [*self.series.values(), *([self.intervals] if self.intervals else [])]
         if not self.series or any(len(entries) != len(self.names) for entries in lists):
             raise ValueError(f"Bars {self.title!r}: every series needs {len(self.names)} entries.")
         if any(amount < 0 for amounts in self.series.values() for amount in amounts):
             raise ValueError(f"Bars {self.title!r}: an amount is below 0.")
+
+    def parts(self, at: int) -> str:
+        """The amounts of a bar of several parts, in one line."""
+        amounts = [amounts[at] for amounts in self.series.values()]
+        if not self.as_share:
+            return " · ".join(map(show, amounts))
+        return " · ".join(percent(amount).removesuffix(" %") for amount in amounts) + " %"
 
     @property
     def end(self) -> float:

@@ -108,10 +108,9 @@ def _bars(item: Bars) -> Iterator[str]:
             name,
             *(amount(amounts[at], item.as_share) for amounts in item.series.values()),
             *(intervals[at] if intervals else ()),
-            *([item.beside[at]] if item.beside else ()),
         )
         for at, name in enumerate(item.names)
     ]
-    head = ("", *item.series, *(["95 % interval"] if intervals else []), *([""] if item.beside else []))
+    head = ("", *item.series, *(["95 % interval"] if intervals else []))
     yield table(head, rows)
     yield escaped(item.note)

@@ -11,7 +11,7 @@ from anon_spark.report.formats import NOTHING, percent, show, wording
 from anon_spark.report.items import Bars, Item, Table, Text
 from anon_spark.report.plots import range_name
 
-MEASURE_HEAD = ("measure", "value", "unit", "better is")
+MEASURE_HEAD = ("measure", "value", "unit", "better")
 LOOK_UP = {  # of a look-up: what it says, unit, what is better
     "sampled_rows": ("rows that were looked up", "rows", ""),
     "expected_success_before": ("chance to pick the right row of the source", "mean chance, 0 to 1", "less"),

@@ -59,7 +59,7 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows
 from anon_spark.report import Section
 from anon_spark.report.columns import detail_words, known_words
-from anon_spark.report.formats import percent
+from anon_spark.report.formats import counted, percent
 from anon_spark.risk import homogeneity, knowledge_attack
 from anon_spark.samples.patients import patients
 from anon_spark.samples.sample import Sample
@@ -237,7 +237,7 @@ class RelationalTransactionPipeline(
             risk=self._risk(staged, audit),
         )
         crowds = recoding.records.frame.groupBy(*recoding.records.attributes.columns).agg(F.count(F.lit(1)).alias(ROWS))
-        counted = together(
+        numbers = together(
             columns_to_be(recoding, staged.release, self.named_from, staged.small),
             self._items_to_be(staged),
             crowds_to_be(crowds, self.job.privacy.k),
@@ -254,7 +254,7 @@ class RelationalTransactionPipeline(
                 crowds=crowds_of(self.job.privacy.k, before, alone, facts.class_sizes),
             )
 
-        return counted.then(with_columns)
+        return numbers.then(with_columns)
 
     def _items_to_be(self, staged: Staged[RelationalTransactionRecoding]) -> Pending[list[tuple[str, tuple[int, ...]]]]:
         """The most frequent published items: rows that show them at all, records, rows that show them alone, and in a group."""
@@ -267,9 +267,10 @@ class RelationalTransactionPipeline(
     def says(self, facts: RelationalTransactionFacts) -> list[str]:
         """The crowd of a person, what is left of each column, and what is left of the items."""
         known = known_words(list(self.job.columns.quasi_identifiers))
-        crowd = f"Whoever knows {known} of a person, and up to {facts.m} of its items, finds at least {facts.required_k} rows."
-        items = f"{percent(facts.measures.kept_items)} of the published items stand for themselves, the others for a group."
-        return [crowd, *detail_words(facts.detail_lost), items]
+        items = counted(facts.m, "item")
+        crowd = f"Whoever knows {known} of a person, and up to {items} of it, finds at least {facts.required_k} rows that fit."
+        left = f"{percent(facts.measures.kept_items)} of the published items stand for themselves, the others for a group."
+        return [crowd, *detail_words(facts.detail_lost), left]
 
     def worth(self, facts: RelationalTransactionFacts) -> Worth:
         """NCP as the loss (UL is 1 for a row with one generalized item of any size), and counts worse than the answer 0."""

@@ -11,7 +11,7 @@ from anon_spark.families.relational_transaction.facts import CountError, Relatio
 from anon_spark.families.relational_transaction.settings import Bound, ItemMethod, Merge, Method
 from anon_spark.model.estimate import EXACT_RULE, Estimate
 from anon_spark.report.columns import crowd_items, detail_items, distribution_items
-from anon_spark.report.formats import NOTHING, percent, seconds, show
+from anon_spark.report.formats import NOTHING, counted, percent, seconds, show
 from anon_spark.report.items import Bars, Item, Section, Table, Text
 from anon_spark.report.relational import MEASURE_HEAD, class_items, refuse_small_classes
 from anon_spark.risk import KnowledgeRisk
@@ -110,8 +110,8 @@ def _risk_items(facts: RelationalTransactionFacts) -> list[Item]:
     attacks = list(facts.risk.knowledge_attack.values())
     words = (
         f"Somebody knows all relational values of a person and some of its items, and looks for rows that fit. Up to m = "
-        f"{facts.m} items at least {facts.required_k} rows fit. Beyond that nothing is promised: the other bars show what "
-        "more knowledge finds."
+        f"{counted(facts.m, 'item')} at least {facts.required_k} rows fit. Beyond that nothing is promised: the other bars show "
+        "what more knowledge finds."
     )
     names, promise = [_knowledge(attack) for attack in attacks], attacks[0].promise
     means = [attack.success for attack in attacks]
@@ -120,7 +120,7 @@ def _risk_items(facts: RelationalTransactionFacts) -> list[Item]:
         *("known", "promised", "mean chance", "95 % interval", "worst chance"),
         *("fewest rows", "records below k", "sensitive item learnt"),
     )
-    line = (promise, f"promised at most, with up to {facts.m} items")
+    line = (promise, f"promised at most, with up to {counted(facts.m, 'item')}")
     note = f"A sample of {show(attacks[0].records)} records. Chances go from 0 to 1; less is better, but more rows that fit."
     if facts.l is not None:
         note += f" A sensitive item is learnt with at most {show(1 / facts.l)} where it is promised."
@@ -161,7 +161,7 @@ def _ends(attack: KnowledgeRisk) -> tuple[float, float]:
 
 
 def _knowledge(attack: KnowledgeRisk) -> str:
-    return "values and all items" if attack.items is None else f"values and {show(attack.items)} items"
+    return "values and all items" if attack.items is None else f"values and {counted(attack.items, 'item')}"
 
 
 def _merging_items(facts: RelationalTransactionFacts) -> list[Item]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row
@@ -18,7 +19,6 @@ from anon_spark.model.distributions import label_distribution, of_counts
 from anon_spark.model.facts import Distribution, LabelCount
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.pending import Pending, together
-from anon_spark.report.formats import show
 from anon_spark.risk.look_up.frequent import frequent_values_to_be
 
 MOST_COUNTED = 1_000  # labels of a column
@@ -26,7 +26,9 @@ FEWEST_RANGES = 6  # of a column of numbers
 
 Columns = tuple[tuple[Distribution, ...], Mapping[str, float]]
 
-_AT, _VALUE, _BEFORE, _AFTER, _WIDTH = (PREFIX + name for name in ("at", "value", "before", "after", "width"))
+_AT, _VALUE, _BEFORE, _AFTER, _WIDTH, _LO, _HI = (
+    PREFIX + name for name in ("at", "value", "before", "after", "width", "lo", "hi")
+)
 
 
 def columns_to_be(recoding: RelationalTransactionRecoding, release: DataFrame, k: int, small: bool) -> Pending[Columns]:
@@ -80,7 +82,7 @@ def _leaves_to_be(recoding: RelationalTransactionRecoding) -> Pending[Mapping[st
 
 
 def _numbers_to_be(recoding: RelationalTransactionRecoding, release: DataFrame, small: bool) -> Pending[Mapping[str, Columns]]:
-    """Rows by range of every number without hierarchy: a published range counts where it is inside one."""
+    """Rows by range of every number without hierarchy; a row of the release is spread evenly over its published range."""
     attributes = recoding.records.attributes
     steps = {
         at: _step(float(attributes.relation.span[at])) for at, hierarchy in enumerate(attributes.hierarchies) if hierarchy is None
@@ -90,44 +92,54 @@ def _numbers_to_be(recoding: RelationalTransactionRecoding, release: DataFrame, 
     before, after = [], []
     for at, step in steps.items():
         lo, hi = (F.col(quoted(attributes.names[at]))[end].cast("double") for end in ("lo", "hi"))
-        value = F.floor(F.col(attributes.columns[at]) / step)
-        inside = F.when(F.floor(lo / step) == F.floor(hi / step), F.floor(lo / step))
-        before.append(_cell(at, value, F.lit(1), F.lit(0.0)))
-        after.append(_cell(at, inside, F.lit(0), hi - lo))
+        value = F.floor(F.col(attributes.columns[at]) / step).cast("bigint")
+        before.append(_cell(at, F.array(value), F.lit(1), F.lit(0.0), F.lit(0.0)))
+        ranges = F.sequence(F.floor(lo / step).cast("bigint"), F.floor(hi / step).cast("bigint"))
+        after.append(_cell(at, ranges, F.lit(0), lo, hi))
     cells = recoding.records.frame.select(F.inline(F.array(*before))).unionByName(release.select(F.inline(F.array(*after))))
-    counted = gathered(cells, small).groupBy(_AT, _VALUE).agg(
-        F.sum(_BEFORE).alias(_BEFORE), F.count_if(F.col(_BEFORE) == 0).alias(_AFTER), F.sum(_WIDTH).alias(_WIDTH)
+    width, step_of = F.col(_HI) - F.col(_LO), F.element_at(F.map_from_entries(F.array(*(
+        F.struct(F.lit(at), F.lit(step)) for at, step in steps.items()
+    ))), F.col(_AT))  # fmt: skip
+    each = cells.select(_AT, _BEFORE, _LO, _HI, F.explode(_VALUE).alias(_VALUE))
+    covered = F.least(F.col(_HI), (F.col(_VALUE) + 1) * step_of) - F.greatest(F.col(_LO), F.col(_VALUE) * step_of)
+    share = F.when(width > 0, covered / width).otherwise(1.0)
+    counted = gathered(each, small).groupBy(_AT, _VALUE).agg(
+        F.sum(_BEFORE).alias(_BEFORE),
+        F.sum(F.when(F.col(_BEFORE) == 0, share).otherwise(0.0)).alias(_AFTER),
+        F.sum(F.when(F.col(_BEFORE) == 0, share * width).otherwise(0.0)).alias(_WIDTH),
     )
 
     def numbers(rows: Sequence[Row]) -> Mapping[str, Columns]:
         found = {}
         for at, step in steps.items():
-            mine = sorted((row for row in rows if row[_AT] == at), key=lambda row: row[_VALUE] or 0)
-            published, span = sum(row[_AFTER] for row in mine), float(attributes.relation.span[at])
+            mine = sorted((row for row in rows if row[_AT] == at), key=lambda row: int(row[_VALUE]))
+            published, span = round(sum(row[_AFTER] for row in mine)), float(attributes.relation.span[at])
             name = attributes.names[at]
-            counts = tuple(
-                LabelCount(f"{show(row[_VALUE] * step)} to below {show((row[_VALUE] + 1) * step)}", row[_BEFORE], row[_AFTER])
-                for row in mine
-                if row[_VALUE] is not None
-            )
-            wider = sum(row[_AFTER] for row in mine if row[_VALUE] is None)
+            counts = tuple(LabelCount(_range(row[_VALUE], step), row[_BEFORE], round(row[_AFTER])) for row in mine)
             lost = sum(row[_WIDTH] for row in mine) / (span * published) if span and published else 0.0
-            whole = Distribution(name, "quasi-identifier", sum(row[_BEFORE] for row in mine), published, counts, wider=wider)
+            whole = Distribution(name, "quasi-identifier", sum(row[_BEFORE] for row in mine), published, counts)
             found[name] = ((whole,), {name: min(1.0, lost)})
         return found
 
     return Pending.of(counted, numbers)
 
 
-def _cell(at: int, value: Column, before: Column, width: Column) -> Column:
+def _cell(at: int, values: Column, before: Column, lo: Column, hi: Column) -> Column:
     return F.struct(
-        F.lit(at).alias(_AT), value.cast("bigint").alias(_VALUE), before.alias(_BEFORE), width.alias(_WIDTH)
+        F.lit(at).alias(_AT), values.alias(_VALUE), before.alias(_BEFORE), lo.alias(_LO), hi.alias(_HI)
     )
 
 
+def _range(number: int, step: float) -> str:
+    """The name of a range; a thousand is written without comma, as it may be a year."""
+    return f"{number * step:g} to below {(number + 1) * step:g}"
+
+
 def _named(one: Distribution, k: int) -> Distribution:
-    """The same, with labels of at least k rows only."""
-    return of_counts(one.column, one.role, one.labels, k, one.rows_before, one.rows_after, one.wider)
+    """The same, with ranges of at least k rows before and after only."""
+    known = [count for count in one.labels if count.before >= k]
+    found = of_counts(one.column, one.role, known, k, one.rows_before, one.rows_after)
+    return replace(found, estimated=True)
 
 
 def _by_code(hierarchy: Hierarchy, counted: Sequence[LabelCount]) -> list[Ints]:

@@ -14,12 +14,11 @@ from anon_spark.families.set_valued.facts import (
     QueryErrors,
     Rebuilt,
     SetValuedFacts,
-    SetValuedRisk,
     UncertainItems,
 )
 from anon_spark.model.estimate import RULE
 from anon_spark.report.columns import crowd_items, distribution_items
-from anon_spark.report.formats import NOTHING, percent, seconds, show, wording
+from anon_spark.report.formats import NOTHING, counted, percent, seconds, show, wording
 from anon_spark.report.items import Bars, Item, Section, Table, Text
 from anon_spark.report.plots import range_name
 from anon_spark.report.relational import MEASURE_HEAD
@@ -54,13 +53,13 @@ def set_valued_sections(facts: SetValuedFacts) -> list[Section]:
     counts = []
     if facts.queries is not None:
         counts.append(Section("What counts are worth", _query_items(facts.queries, facts.example)))
-    shown = [*_frequent_items(facts), *distribution_items(facts.distributions, facts.required_k)]
+    shown = [*distribution_items(facts.distributions, facts.required_k), *_frequent_items(facts)]
     return [
         *weak,
         Section("What was lost", _loss_items(facts.measures, facts.uncertain_items)),
         *([Section("Items and sensitive values before and after", shown)] if shown else []),
         *counts,
-        Section("What an attacker gains", [*crowd_items(facts.crowds, "items"), *_risk_items(facts.risk)]),
+        Section("What an attacker gains", _risk_items(facts)),
         Section("Order and graph", _order_items(facts)),
     ]
 
@@ -106,12 +105,12 @@ def _frequent_items(facts: SetValuedFacts) -> list[Item]:
         "release, certainly": [item.certain / rows for item in facts.frequent_items],
         "release, possibly": [item.possible / rows for item in facts.frequent_items],
     }
-    words = (
-        f"Of the {show(len(names))} most frequent items. An item is named only if at least {show(facts.required_k)} rows have it "
-        "for certain. The true count lies between certainly and possibly."
+    note = (
+        f"An item is named only if at least {show(facts.required_k)} rows list it. The true count lies between certainly and "
+        "possibly."
     )
     unit = "share of records or rows that have the item"
-    return [Text("", [words]), Bars("Frequent items", names, series, unit, as_share=True)]
+    return [Bars("The most frequent items", names, series, unit, note, as_share=True)]
 
 
 def _query_items(queries: QueryErrors, example: CountExample | None) -> list[Item]:
@@ -120,8 +119,8 @@ def _query_items(queries: QueryErrors, example: CountExample | None) -> list[Ite
         "originals. The error of a query is the difference of the two counts as a share of all rows."
     )
     names = [
-        f"rows with all {show(queries.size_present)} items (type I)",
-        f"rows with none of {show(queries.size_absent)} items (type II)",
+        f"rows that have {counted(queries.size_present, 'item')} (type I)",
+        f"rows that have none of {counted(queries.size_absent, 'item')} (type II)",
     ]
     errors = {
         "if nothing is said": [queries.present_if_nothing_is_said, queries.absent_if_nothing_is_said],
@@ -143,11 +142,13 @@ def _query_items(queries: QueryErrors, example: CountExample | None) -> list[Ite
     return items
 
 
-def _risk_items(risk: SetValuedRisk) -> list[Item]:
-    return [*_attack_items(risk.link_attack), *_known_link_items(risk.known_link), *_rebuilt_items(risk.reconstruction)]
+def _risk_items(facts: SetValuedFacts) -> list[Item]:
+    risk, crowds = facts.risk, crowd_items(facts.crowds, "items; in the release rows that may be the person's")
+    attack = _attack_items(risk.link_attack, crowds)
+    return [*attack, *_known_link_items(risk.known_link), *_rebuilt_items(risk.reconstruction)]
 
 
-def _attack_items(attack: LinkAttack) -> list[Item]:
+def _attack_items(attack: LinkAttack, crowds: Sequence[Item]) -> list[Item]:
     """Each simulated rate next to the promise, and the rule that judges it."""
     words = (
         "Somebody who knows all item sets and the method, but no sensitive value and no draw, guesses which row is whose. "
@@ -159,14 +160,16 @@ def _attack_items(attack: LinkAttack) -> list[Item]:
     rates = {"rate": [estimate.rate for _, estimate in estimates]}
     unit, note = "share of records whose row was found; less is better", "The thin line is the 95 % interval."
     head = ("attack", "rate, 0 to 1 (less is better)", "standard error", "standard errors above the promise")
+    drawn = f"{show(attack.sampled_records)} records, {show(attack.fresh_draws)} fresh draws."
     rows = [(ATTACKS[name], one.rate, one.error, one.errors_above) for name, one in estimates]
     return [
         Text("", [words, *judged, rule]),
+        *crowds,
         Bars(
             "Records found by a link attack", [ATTACKS[name] for name, _ in estimates], rates, unit, note, as_share=True,
             limit=(promise, "promised at most"), intervals=[estimate.interval for _, estimate in estimates],
         ),
-        Table("Link attack", head, rows, f"{show(attack.sampled_records)} records, {show(attack.fresh_draws)} fresh draws."),
+        Table("Link attack", head, rows, drawn, folded=True),
     ]  # fmt: skip
 
 

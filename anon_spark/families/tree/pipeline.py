@@ -45,7 +45,7 @@ from anon_spark.pending import Pending
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from anon_spark.report.columns import detail_words
-from anon_spark.report.formats import percent
+from anon_spark.report.formats import counted, percent
 from anon_spark.risk import tree_attack
 from anon_spark.samples.orders import orders
 from anon_spark.samples.sample import Sample
@@ -219,7 +219,8 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
 
     def says(self, facts: TreeFacts) -> list[str]:
         """The crowd of a person, what is left of each node type, and of the relations."""
-        known = f"up to {facts.m} values of a record" + (f" and up to {facts.n} relations between them" if facts.n else "")
+        relations_known = f" and up to {counted(facts.n, 'relation')} between them" if facts.n else ""
+        known = f"up to {counted(facts.m, 'value')} of a record{relations_known}"
         crowd = f"Whoever knows {known} finds at least {facts.required_k} records that fit, or none."
         kept = facts.measures.relations_kept
         relations = [] if kept is None else [f"{percent(kept)} of the relations between values are kept."]

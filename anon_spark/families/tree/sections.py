@@ -11,7 +11,7 @@ import math
 from anon_spark.families.tree.facts import KnowledgeAttack, TreeFacts
 from anon_spark.model.estimate import EXACT_RULE, INTERVAL_ERRORS
 from anon_spark.report.columns import detail_items, distribution_items
-from anon_spark.report.formats import seconds, show
+from anon_spark.report.formats import NOTHING, counted, seconds, show
 from anon_spark.report.items import Bars, Item, Picture, Section, Table, Text
 from anon_spark.report.plots import range_name, trail_plot
 from anon_spark.report.relational import MEASURE_HEAD
@@ -25,7 +25,7 @@ MEASURES = {
 UNITS = {"rpd": ("chance", "less"), "rpd_a": ("chance", "less"), "ncp": ("share", "less"), "relations_kept": ("share", "more")}
 STRUCTURE = {
     "relations": ("relations that were disassociated", "relations", "fewer"),
-    "drawn": ("pieces of knowledge with one of them", "pieces", ""),
+    "drawn": ("pieces of knowledge with one of them", "pieces", NOTHING),
     "seen": ("of these, some record shows it that way", "pieces", "fewer"),
     "exposed": ("of these, fewer than k records do", "pieces", "fewer"),
     "least": ("fewest records that show it that way", "records", "more"),
@@ -43,6 +43,7 @@ SEARCHES = {
 }
 COUNTED = {"driver": "where the search ran", "tasks": "in tasks"}
 KNOWLEDGE_NOTE = "Pieces of knowledge that were drawn; fewer that fit 1 to k - 1 records are better."
+PROMISED = "Promised: no knowledge within m and n fits 1 to k - 1 records."
 RULE_OF_THREE = "Where none of so many draws was found, the true share is below 3 / drawn with 95 %."
 AWARE = (
     "Somebody who knows the schema can look for a value that stands without the node type that was above it: such a value lost "
@@ -79,7 +80,8 @@ def _loss_items(facts: TreeFacts) -> list[Item]:
     }
     title, unit = "How the values of each node type are published", "share of values; more as they were is better"
     items: list[Item] = [
-        *detail_items({one.name: one.ncp for one in facts.published}, "values"),
+        Text("", [*([OTHERS] if facts.partial else []), _relation_words(facts)]),
+        *detail_items({one.name: one.ncp for one in facts.published}, "node type", "values"),
         Bars(title, names, parts, unit, as_share=True, stacked=True, most=1.0),
         Table("", MEASURE_HEAD, measures),
     ]
@@ -89,7 +91,6 @@ def _loss_items(facts: TreeFacts) -> list[Item]:
     ]
     head = ("node type", "values", "labels in the cut", "of them values as they were", "sensitive")
     items.append(Table("Node types", head, rows))
-    items.append(Text("", [*([OTHERS] if facts.partial else []), _relation_words(facts)]))
     if facts.disassociated:
         pairs = [(pair.upper, pair.lower, pair.pairs) for pair in facts.disassociated]
         items.append(Table("Relations disassociated", ("upper node type", "lower node type", "pairs of labels"), pairs))
@@ -99,7 +100,7 @@ def _loss_items(facts: TreeFacts) -> list[Item]:
 def _relation_words(facts: TreeFacts) -> str:
     if facts.disassociated_relations:
         return (
-            f"{show(facts.disassociated_relations)} relations between labels were disassociated in all records: the lower value "
+            f"Disassociated in all records: {counted(facts.disassociated_relations, 'relation')} between labels. The lower value "
             "stands beside the upper one there, without what hung below it. A true relation may be missing from a record; "
             "none was invented."
         )
@@ -124,7 +125,7 @@ def _support_items(facts: TreeFacts) -> list[Item]:
 
 
 def _risk_items(facts: TreeFacts) -> list[Item]:
-    attacks = list(facts.risk.knowledge_attack.values())
+    attacks, aware = list(facts.risk.knowledge_attack.values()), facts.risk.structure_attack
     words = (
         "Somebody draws knowledge from true records and looks for published records that fit. What is promised leaves none, or "
         f"{facts.required_k} and more; the other rows show what more knowledge finds."
@@ -138,7 +139,7 @@ def _risk_items(facts: TreeFacts) -> list[Item]:
     few = f"fit 1 to {facts.required_k - 1}"
     head = ("known", "promised", "drawn", "fit no record", few, "fewest records that fit", "without the person")
     items: list[Item] = [
-        Text("", [words, f"Promised within the promise: 0. {RULE_OF_THREE} {EXACT_RULE}"]),
+        Text("", [words, *([AWARE] if aware is not None else []), f"{PROMISED} {RULE_OF_THREE} {EXACT_RULE}"]),
         Bars(
             "Knowledge that fits fewer than k records, but some", names, {"share": rates},
             "share of what was drawn; less is better", "The thin line is the 95 % interval.", as_share=True, most=1.0,
@@ -146,13 +147,9 @@ def _risk_items(facts: TreeFacts) -> list[Item]:
         ),
         Table("Knowledge attack", head, rows, KNOWLEDGE_NOTE, folded=True),
     ]
-    aware = facts.risk.structure_attack
     if aware is not None:
         seen = [(STRUCTURE[name][0], value, *STRUCTURE[name][1:]) for name, value in vars(aware).items()]
-        items += [
-            Text("", [AWARE]),
-            Table("Structure-aware attacker", MEASURE_HEAD, seen),
-        ]
+        items.append(Table("Structure-aware attacker", MEASURE_HEAD, seen))
     return items
 
 
@@ -166,9 +163,8 @@ def _interval(attack: KnowledgeAttack) -> tuple[float, float]:
 
 
 def _known(attack: KnowledgeAttack) -> str:
-    kind = "groups" if attack.level else "values"
-    absent = f", {show(attack.negated)} {kind} absent" if attack.negated else ""
-    return f"{show(attack.labels)} values, {show(attack.relations)} relations{absent}"
+    absent = f", {counted(attack.negated, 'group' if attack.level else 'value')} absent" if attack.negated else ""
+    return f"{counted(attack.labels, 'value')}, {counted(attack.relations, 'relation')}{absent}"
 
 
 def _search_items(facts: TreeFacts) -> list[Item]:

@@ -94,7 +94,7 @@ def test_items_are_shown_as_certain_and_possible() -> None:
     crowds = (CrowdRange(1, 1, 0.9, 0.0), CrowdRange(2, 4, 0.1, 0.0), CrowdRange(5, None, 0.0, 1.0))
     sections = set_valued_sections(facts_of(frequent_items=(item,), crowds=crowds))
     shown = {item.title: item for part in sections for item in part.items if isinstance(item, Bars)}
-    assert shown["Frequent items"].series == {
+    assert shown["The most frequent items"].series == {
         "source": [0.15], "release, certainly": [0.05], "release, possibly": [0.2],
     }  # fmt: skip
     assert shown["Crowds before and after"].names == ["1 (found)", "2 – 4", "5 and more"]

@@ -114,7 +114,7 @@ def test_every_part_is_there() -> None:
     assert [row[3] for row in shown["What was lost/"].rows] == ["less", "less", "less", "more"]
     assert shown["What was lost/Node types"].rows[1] == ("shop", 30, "in *", 0, "no")
     assert list(shown["What was lost/Relations disassociated"].rows) == [("city", "shop", 2), ("shop", "item", 1)]
-    assert "3 relations between labels were disassociated" in texts(sections)
+    assert "Disassociated in all records: 3 relations between labels." in texts(sections)
     assert "stands for the values that these leave over" in texts(sections)
     assert "a share of 0.4 among records that fit. At most 0.5 is promised." in texts(sections)
     known = [row[:3] for row in shown["What an attacker gains/Knowledge attack"].rows]
