@@ -47,8 +47,8 @@ def test_counts_are_those_of_brute_force(spark: SparkSession, small: bool) -> No
 
 
 def test_a_value_of_few_persons_is_not_named(spark: SparkSession) -> None:
-    rows = {"v": ["one", "many"] * 10, "person": [7 if at % 2 == 0 else at for at in range(20)]}
-    frame = small_frame(spark, pa.table(rows))
+    persons = [7 if at % 2 == 0 else at for at in range(20)]
+    frame = small_frame(spark, pa.table({"v": ["one", "many"] * 10, "person": persons}))
 
     by_rows, by_persons = together(
         frequent_values_to_be(frame, frame, ["v"], K, 9), frequent_values_to_be(frame, frame, ["v"], K, 9, person="person")
