@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
-import shlex
 import shutil
-import subprocess
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
 
@@ -102,15 +102,14 @@ class Browser:
     """One chromium with one tab. Use it in a `with` block."""
 
     def __init__(self, program: str, profile: Path) -> None:
-        to_read, self._write = os.pipe()
-        self._read, to_write = os.pipe()
-        command = shlex.join([program, *OPTIONS, f"--user-data-dir={profile}", "about:blank"])
-        self._process = subprocess.Popen(  # the protocol is on the file descriptors 3 and 4
-            ["/bin/sh", "-c", f"exec {command} 3<&{to_read} 4>&{to_write}"],
-            pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        os.close(to_read)
-        os.close(to_write)
+        (to_read, self._write), (self._read, to_write) = os.pipe(), os.pipe()
+        high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (to_read, to_write)]  # not one of those they become
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+        protocol = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in zip((3, 4), high, strict=True)]
+        arguments = [program, *OPTIONS, f"--user-data-dir={profile}", "about:blank"]
+        self._process = os.posix_spawn(program, arguments, os.environ, file_actions=[*nowhere, *protocol])
+        for end in (to_read, to_write, *high):
+            os.close(end)
         self._buffer, self._number, self._events = b"", 0, list[dict[str, Any]]()
         self._session: str | None = None
 
@@ -125,10 +124,14 @@ class Browser:
         try:
             self._session = None
             self.send("Browser.close")
-            self._process.wait(PATIENCE)
+            until = monotonic() + PATIENCE
+            while os.waitpid(self._process, os.WNOHANG) == (0, 0):
+                if monotonic() > until:
+                    raise TimeoutError("chromium does not end.")
+                sleep(0.05)
         except Exception:
-            self._process.kill()
-            self._process.wait()
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
         finally:
             os.close(self._write)
             os.close(self._read)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -32,7 +32,7 @@ from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError, GuaranteeViolated
 from anon_spark.families.recoding import Recoding
 from anon_spark.model.distributions import MOST_LABELS, of_counts
-from anon_spark.model.facts import Distribution, Facts
+from anon_spark.model.facts import Distribution, Facts, LabelCount
 from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.progress import Progress
@@ -295,18 +295,27 @@ class Pipeline(ABC, Generic[J, R, T]):
         return self.guarantee.k
 
     def unchanged_counts(self, staged: Staged[R], audit: Audit) -> Pending[tuple[Distribution, ...]]:
-        """Rows before and after by value of every unchanged column; no value of fewer than k. Cost: a scan of both tables."""
+        """Rows before and after by value of every unchanged column; no value of fewer than k.
+
+        Cost: a scan of the release, and of the source where rows were left out.
+        """
         shown, k, account = self.shown, self.named_from, audit.account
         release, person = self.whose(staged.release, staged.workspace)
         names = [name for name, _ in shown.single]
-        counted = frequent_values_to_be(staged.source, release, names, k, MOST_LABELS + 1, person, small=staged.small)
-        return counted.then(
-            lambda found: tuple(
-                of_counts(name, role, found[name], k, account.source, account.published)
+        all_rows = account.source == account.published  # then the audit has shown that nothing differs
+        both, after = ([], names) if all_rows else (names, [])
+        most = MOST_LABELS + 1
+        counted = frequent_values_to_be(staged.source, release, both, k, most, person, after, staged.small)
+
+        def distributions(found: Mapping[str, Sequence[LabelCount]]) -> tuple[Distribution, ...]:
+            counts = {name: [replace(one, before=one.after) for one in of] if all_rows else of for name, of in found.items()}
+            return tuple(
+                of_counts(name, role, counts[name], k, account.source, account.published)
                 for name, role in shown.single
-                if name in found
+                if name in counts
             )
-        )
+
+        return counted.then(distributions)
 
     @property
     def persons(self) -> list[str]:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from anon_spark.model.findings import Finding
 from anon_spark.report import markdown
-from anon_spark.report.formats import is_number, plain, show
+from anon_spark.report.formats import NOTHING, is_number, plain, show
 from anon_spark.report.items import Bars, Check, Section, Table, Text
 from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, write
 from anon_spark.report.run_report import TEST_KEY, versioned
@@ -203,12 +203,12 @@ class Comparison:
             for key, (measure, better) in MEASURES.items()
         ]
         raw = [
-            ("Sampled rows", self.attack["sampled_rows"]),
-            ("Success on the raw table, mean", self.attack["expected"]),
-            ("Success on the raw table, least protected row", self.attack["worst"]),
+            ("Sampled rows", self.attack["sampled_rows"], "rows", NOTHING),
+            ("Success on the raw table, mean", self.attack["expected"], "chance, 0 to 1", "less"),
+            ("Success on the raw table, least protected row", self.attack["worst"], "chance, 0 to 1", "less"),
         ]
         panels = [
-            Bars(title, names, {"value": [release.measures[key] for release in self.releases]}, f"{MEASURES[key][1]} is better")
+            Bars(title, names, {"value": [release.measures[key] for release in self.releases]}, _axis(key))
             for key, title in DRAWN.items()
         ]
         return [
@@ -219,7 +219,7 @@ class Comparison:
                     *panels,
                 ],
             ),
-            Section("The attack", [Text("", [ATTACK]), Table("", ("before", "value"), raw)]),
+            Section("The attack", [Text("", [ATTACK]), Table("", ("before", "value", "unit", "better"), raw)]),
         ]
 
     @property
@@ -257,3 +257,8 @@ class Comparison:
             *((f"Version of {name}", version) for name, version in self.versions.items()),
         ]
         return [(name, show(value)) for name, value in rows]
+
+
+def _axis(key: str) -> str:
+    measure, better = MEASURES[key]
+    return f"{measure}; {better} is better"

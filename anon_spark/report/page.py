@@ -120,6 +120,11 @@ def steps_of(timings: Mapping[str, float]) -> list[Step]:
     return [*steps, Step("Together", sum(timings.values()), "total")] if len(steps) > 1 else steps
 
 
+def is_amount(value: Any) -> bool:
+    """Whether a cell is aligned as a number: a number, or a share in percent."""
+    return is_number(value) or (isinstance(value, str) and value.endswith(" %") and len(value) <= len("above 99.9 %"))
+
+
 def amount(value: float, as_share: bool) -> str:
     """The amount of a bar."""
     return percent(value) if as_share else show(value)
@@ -186,5 +191,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(show=show, wording=wording, seconds=seconds, amount=amount)
-    environment.tests["amount"] = is_number
+    environment.tests["amount"] = is_amount
     return environment

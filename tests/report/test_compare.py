@@ -85,7 +85,7 @@ def test_every_measure_has_bars_that_say_what_is_better() -> None:
     panels = {item.title: item for item in comparison().sections[0].items if isinstance(item, Bars)}
     assert list(panels) == list(DRAWN.values())
     assert panels["DM"].names == ["full", "local"] and panels["DM"].series == {"value": [12, 18]}
-    assert all(panel.unit == "less is better" for panel in panels.values())
+    assert all(panel.unit.endswith("; less is better") for panel in panels.values())
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def _known_link_items(known: KnownLink) -> list[Item]:
     if known.none is not None and known.neighbour is not None:
         words += f" A known link lifts the rate of a neighbour from {known.none.rate:.4f} to {known.neighbour.rate:.4f}."
     head = ("known beside all item sets and the graph", "rows found", "95 % interval", "standard error")
-    return [Text("", [words]), Table("What one known link tells", head, rows)]
+    return [Table("What one known link tells (share of rows found; less is better)", head, rows, words)]
 
 
 def _rebuilt_items(rebuilt: Rebuilt) -> list[Item]:
@@ -204,7 +204,7 @@ def _rebuilt_items(rebuilt: Rebuilt) -> list[Item]:
         "rebuilt so, without any draw. Do not use this family where an item is sensitive."
     )
     rows = [(REBUILT[name], *_rebuilt(value)) for name, value in vars(rebuilt).items()]
-    return [Text("", [words]), Table("Reconstruction of item sets", MEASURE_HEAD, rows)]
+    return [Table("Reconstruction of item sets", MEASURE_HEAD, rows, words)]
 
 
 def _rebuilt(value: float | bool) -> tuple[object, str, str]:
