@@ -145,12 +145,11 @@ def _risk_items(facts: TreeFacts) -> list[Item]:
             "share of what was drawn; less is better", "The thin line is the 95 % interval.", as_share=True, most=1.0,
             intervals=[_interval(attack) for attack in attacks],
         ),
-        Table("Knowledge attack", head, rows, KNOWLEDGE_NOTE, folded=True),
     ]
     if aware is not None:
         seen = [(STRUCTURE[name][0], value, *STRUCTURE[name][1:]) for name, value in vars(aware).items()]
         items.append(Table("Structure-aware attacker", MEASURE_HEAD, seen))
-    return items
+    return [*items, Table("Knowledge attack", head, rows, KNOWLEDGE_NOTE, folded=True)]
 
 
 def _interval(attack: KnowledgeAttack) -> tuple[float, float]:
