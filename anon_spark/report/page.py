@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.findings import TITLES, Finding, by_level
 from anon_spark.report.formats import is_number, percent, plain, seconds, show, wording
 from anon_spark.report.glossary import glossary_of, texts_of
 from anon_spark.report.items import Check, Item, Section
+
+_EXPONENT = re.compile(r"(?<=[0-9kl])\^(\(\w+,\s?\w+\)|\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,11 @@ def steps_of(timings: Mapping[str, float]) -> list[Step]:
     return [*steps, Step("Together", sum(timings.values()), "total")] if len(steps) > 1 else steps
 
 
+def typeset(text: str) -> Markup:
+    """The text, escaped, with exponents of numbers and of k and l raised: 10^(2,1) is no text for readers."""
+    return Markup(_EXPONENT.sub(r"<sup>\1</sup>", str(escape(text))))
+
+
 def is_amount(value: Any) -> bool:
     """Whether a cell is aligned as a number: a number, or a share in percent."""
     return is_number(value) or (isinstance(value, str) and value.endswith(" %") and len(value) <= len("above 99.9 %"))
@@ -190,6 +199,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(show=show, wording=wording, seconds=seconds, amount=amount)
+    environment.filters.update(show=show, wording=wording, seconds=seconds, amount=amount, typeset=typeset)
     environment.tests["amount"] = is_amount
     return environment

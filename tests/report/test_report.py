@@ -258,6 +258,12 @@ def test_what_holds_and_what_is_lost_stands_in_the_banner() -> None:
     assert json.loads(report.to_json())["in_words"] == words
 
 
+def test_exponents_are_raised_and_nothing_else_is_markup() -> None:
+    html = report_of(guarantee="10^(2,1)-anonymity, (5,3^2)-diversity", covers=["k^m <b>", "a^b"]).to_html()
+    assert "10<sup>(2,1)</sup>-anonymity, (5,3<sup>2</sup>)-diversity" in html
+    assert "k<sup>m</sup> &lt;b&gt;" in html and "<li>a^b</li>" in html
+
+
 def test_lost_detail_in_sentences() -> None:
     losses = {"age": 0.4, "zip": 0.62, "sex": 0.0, "race": 1.0, "job": 0.97}
     assert detail_words(losses) == [
