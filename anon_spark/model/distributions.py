@@ -23,12 +23,18 @@ MOST_DOUBLINGS = 5  # of k, before the last range of crowds
 
 
 def label_distribution(
-    column: str, hierarchy: Hierarchy, source: Ints, shown: Sequence[Ints], k: int, often: Ints | None = None
+    column: str,
+    hierarchy: Hierarchy,
+    source: Ints,
+    shown: Sequence[Ints],
+    k: int,
+    often: Ints | None = None,
+    published: int | None = None,
 ) -> Distribution:
     """The distribution of a column that is published as labels of its hierarchy.
 
     source: rows of the source by leaf; shown: rows of the release by level and code; often: by leaf, how many rows or persons
-    have it, for the example.
+    have it, for the example; published: rows of the release, if not all of them were counted.
     """
     before, after = int(source.sum()), sum(int(counts.sum()) for counts in shown)
     level = _level(hierarchy, shown, k, after)
@@ -38,7 +44,8 @@ def label_distribution(
     counted = [
         LabelCount(hierarchy.labels[level][code], int(in_source[code]), int(inside[code])) for code in range(inside.size)
     ]
-    return of_counts(column, "quasi-identifier", counted, k, before, after, after - int(inside.sum()), example)
+    wider = after - int(inside.sum())
+    return of_counts(column, "quasi-identifier", counted, k, before, published or after, wider, example)
 
 
 def of_counts(

@@ -40,6 +40,12 @@ def test_a_label_of_fewer_than_k_rows_is_never_named_and_counts_are_rounded() ->
     assert found.example is None  # values are published as they were
 
 
+def test_rows_that_were_not_counted_are_others() -> None:
+    shown = [ints(30, 0, 0, 0), ints(0, 0), ints(0)]
+    found = label_distribution("town", TOWNS, ints(30, 10, 20, 0), shown, 5, published=60)
+    assert found.rows_after == 60 and found.others == LabelCount("others", 30, 30) and found.wider == 0
+
+
 def test_no_example_of_a_rare_value() -> None:
     shown = [ints(0, 0, 0, 0), ints(12, 0), ints(0)]
     assert label_distribution("town", TOWNS, ints(4, 4, 0, 0), shown, 5).example is None

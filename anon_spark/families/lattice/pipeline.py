@@ -206,9 +206,10 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
             (looked_up, crowds), columns, unchanged = found
             return LatticeFacts(**known, risk=looked_up, crowds=crowds, distributions=(*columns, *unchanged))
 
-        return together(risk, self._label_counts(staged), self.unchanged_counts(staged, audit)).then(facts)
+        labels = self._label_counts(staged, audit.account.published)
+        return together(risk, labels, self.unchanged_counts(staged, audit)).then(facts)
 
-    def _label_counts(self, staged: Staged[LatticeRecoding]) -> Pending[tuple[Distribution, ...]]:
+    def _label_counts(self, staged: Staged[LatticeRecoding], published: int) -> Pending[tuple[Distribution, ...]]:
         """Rows before and after by label of each quasi-identifier. Cost: none where the driver holds the tuples, else a scan."""
         recoding, k = staged.recoding, self.named_from
         entries, recoded, held = recoding.counted.dictionaries, recoding.recoded(), recoding.counted.held
@@ -216,7 +217,7 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
         def counts(shown: Mapping[str, Any], often: Sequence[Any]) -> tuple[Distribution, ...]:
             levels = [by_level(*recoded[entry.name], shown[entry.name]) for entry in entries]
             return tuple(
-                label_distribution(entry.name, entry.hierarchy, entry.rows_by_leaf(), by_code, k, seen)
+                label_distribution(entry.name, entry.hierarchy, entry.rows_by_leaf(), by_code, k, seen, published)
                 for entry, by_code, seen in zip(entries, levels, often, strict=True)
             )
 

@@ -49,7 +49,7 @@ def columns_to_be(recoding: RelationalTransactionRecoding, release: DataFrame, k
                 lost |= lost_numbers
             else:
                 by_code = _by_code(hierarchy, by_label[name])
-                shown.append(label_distribution(name, hierarchy, by_leaf[name], by_code, k))
+                shown.append(label_distribution(name, hierarchy, by_leaf[name], by_code, k, published=recoding.records.rows))
                 lost[name] = float(general_loss([hierarchy], [by_code], 0)) if any(rows.any() for rows in by_code) else 0.0
         return tuple(shown), lost
 
