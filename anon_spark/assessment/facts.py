@@ -9,6 +9,7 @@ from anon_spark.assessment.disclosure import Disclosure
 from anon_spark.assessment.population import PopulationFacts
 from anon_spark.assessment.population.table import CountedPopulation
 from anon_spark.assessment.sizes import LookUpFacts
+from anon_spark.report.formats import listed, percent
 
 
 @dataclass(frozen=True)
@@ -47,19 +48,3 @@ class RiskFacts:
         if not alone:
             return f"Whoever knows {known} of a person finds at least {least:,} {self.unit}."
         return f"Whoever knows {known} of a person finds one person only in {percent(alone)} of the rows."
-
-
-def listed(names: tuple[str, ...]) -> str:
-    """Names as a list in a sentence."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def percent(share: float | None) -> str:
-    """A share as people read it; a share that is not 0 never shows as 0."""
-    if share is None:
-        return "–"
-    if 0 < share < 0.0005:
-        return "below 0.1 %"
-    if 0.9995 <= share < 1:
-        return "above 99.9 %"
-    return f"{100 * share:.1f} %".replace(".0 %", " %")

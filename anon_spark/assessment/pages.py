@@ -10,14 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from anon_spark.assessment.facts import RiskFacts, listed, percent
+from anon_spark.assessment.facts import RiskFacts
 from anon_spark.assessment.population.estimates import NOT_COVERED
 from anon_spark.assessment.sections import sections_of
 from anon_spark.model.findings import UNIQUE_ROWS, Finding
 from anon_spark.report import markdown
-from anon_spark.report.formats import plain, show
+from anon_spark.report.formats import listed, percent, plain, show
 from anon_spark.report.items import Check, Section
-from anon_spark.report.page import Notice, html, json_text, sections_dict, write
+from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, steps_of, write
 
 FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
 HOMOGENEOUS = 0.01  # share of rows in classes with one sensitive value, above which it is to be looked at
@@ -74,6 +74,14 @@ class RiskPage(ABC):
     @property
     def over(self) -> str:
         return "anon-spark · risk"
+
+    @property
+    def in_words(self) -> Sequence[str]:
+        return ()
+
+    def steps(self) -> list[Step]:
+        """The timings, and what they are together."""
+        return steps_of(self.timings)
 
     @property
     def promise(self) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anon_spark.assessment.column_sets import ColumnSet
-from anon_spark.assessment.facts import RiskFacts, percent
+from anon_spark.assessment.facts import RiskFacts
 from anon_spark.assessment.sizes import RANGES, THRESHOLDS
-from anon_spark.report.items import Item, Picture, Section, Table, Text
-from anon_spark.report.plots import people_plot, range_name
+from anon_spark.report.formats import NOTHING, percent
+from anon_spark.report.items import Bars, Item, Section, Table, Text
+from anon_spark.report.plots import range_name
 
 Tables = Mapping[str, RiskFacts]  # by name, one or two
 Measure = Callable[[RiskFacts], Any]
@@ -25,7 +26,22 @@ def sections_of(tables: Tables) -> list[Section]:
 
 
 def _rows(tables: Tables, measures: Mapping[str, Measure]) -> list[tuple[Any, ...]]:
-    return [(name, *(value(facts) for facts in tables.values())) for name, value in measures.items()]
+    """A row for every measure: its name, its value of every table, and which way is better."""
+    return [(name, *(value(facts) for facts in tables.values()), _better(name)) for name, value in measures.items()]
+
+
+def _head(tables: Iterable[str], first: str = "measure", *last: str) -> tuple[str, ...]:
+    """The head of a table of measures: the names of the tables, if there are two."""
+    names = list(tables)
+    return (first, *(names if len(names) > 1 else ["value"]), *last)
+
+
+def _better(name: str) -> str:
+    """Which way of a measure protects better."""
+    if name.startswith("smallest class"):
+        return "more"
+    less = ("chance", "unique", "found", "classes", "alone")
+    return "less" if any(word in name for word in less) else NOTHING
 
 
 def crowd_section(tables: Tables) -> Iterator[Section]:
@@ -35,7 +51,6 @@ def crowd_section(tables: Tables) -> Iterator[Section]:
         range_name(*ends): [facts.look_up.crowds[at] / facts.look_up.rows for facts in tables.values()]
         for at, ends in enumerate(RANGES)
     }
-    words = "; ".join(f"{name}: {', '.join(percent(share) for share in shares)}" for name, shares in groups.items())
     measures: dict[str, Measure] = {
         "rows": lambda facts: facts.look_up.rows,
         "classes (different combinations of values)": lambda facts: facts.look_up.classes,
@@ -52,12 +67,19 @@ def crowd_section(tables: Tables) -> Iterator[Section]:
         "knows that a person is in the table, and these values of the person, picks the right one of f with a chance of 1 / f "
         "(prosecutor). Whoever matches everybody finds the average (marketer). Less is better."
     )
+    axis = f"share of rows, by {unit} that look alike; larger crowds are better"
     items: list[Item] = [
         Text("", [text]),
-        Picture("People by size of their crowd", people_plot(groups, list(tables), "share of rows", "crowd"), f"Bars. {words}."),
-        Table("", ("measure", *tables), _rows(tables, measures)),
+        _bars("People by size of their crowd", groups, tables, axis),
+        Table("", _head(tables, "measure", "better"), _rows(tables, measures)),
     ]
     yield Section("How large the crowd of a person is", items)
+
+
+def _bars(title: str, groups: Mapping[str, Sequence[float]], tables: Tables, unit: str) -> Bars:
+    """A bar for every group and table."""
+    series = {table: [shares[at] for shares in groups.values()] for at, table in enumerate(tables)}
+    return Bars(title, list(groups), series, unit, as_share=True)
 
 
 def _titled(of: str, title: str) -> str:
@@ -76,16 +98,14 @@ def set_sections(tables: Tables) -> Iterator[Section]:
     assert last.column_sets is not None
     strongest = last.column_sets.strongest()
     groups = {" + ".join(one.columns): [_set_of(facts, one).unique_share for facts in tables.values()] for one in strongest}
-    words = "; ".join(f"{name}: {', '.join(percent(share) for share in shares)}" for name, shares in groups.items())
     paragraphs = [
         "Distinctness is classes / rows. Separation is the share of pairs of rows that differ in at least one of the columns. "
         "Shares are of rows; less is better."
     ]
     if not last.column_sets.complete:
         paragraphs.append("There are too many sets of these columns. Sets of up to three columns were counted, and no others.")
-    drawn = people_plot(groups, list(tables), "share of rows that are unique")
-    picture = Picture("The strongest set of each number of columns", drawn, f"Bars. {words}.")
-    items: list[Item] = [Text("", paragraphs), picture]
+    title = "The strongest set of each number of columns"
+    items: list[Item] = [Text("", paragraphs), _bars(title, groups, tables, "share of rows that are unique; less is better")]
     for name, facts in tables.items():
         assert facts.column_sets is not None
         of = f"{name}: " if len(tables) > 1 else ""
@@ -151,15 +171,15 @@ def _least_items(tables: Tables) -> Iterator[Item]:
         "unique combinations of values": lambda facts: _least(facts).uniques,
         "of these, unique on fewer than all columns": lambda facts: _least(facts).special,
     }
-    yield Table("", ("measure", *tables), _rows(tables, measures))
+    yield Table("", _head(tables, "measure", "better"), _rows(tables, measures))
     sizes = sorted({size for facts in tables.values() for size in _least(facts).by_size})
     if sizes:
         by_size = [(size, *(_least(facts).by_size.get(size, 0) for facts in tables.values())) for size in sizes]
-        yield Table("Uniques by the columns of their smallest least set", ("columns", *tables), by_size)
+        yield Table("Uniques by the columns of their smallest least set", _head(tables, "columns"), by_size)
         by_number = [
             (range_name(*ends), *(_between(_least(facts).by_number, *ends) for facts in tables.values())) for ends in NUMBERS
         ]
-        yield Table("Uniques by how many least sets they have", ("least sets", *tables), by_number)
+        yield Table("Uniques by how many least sets they have", _head(tables, "least sets"), by_number)
 
 
 def _least(facts: RiskFacts) -> Any:
@@ -186,7 +206,7 @@ def disclosure_section(tables: Tables) -> Iterator[Section]:
         )
     ]  # fmt: skip
     for place, column in enumerate(columns):
-        items.append(Table(column, ("measure", *tables, "better is"), _disclosure_rows(tables, place)))
+        items.append(Table(column, _head(tables, "measure", "better"), _disclosure_rows(tables, place)))
     yield Section("What classes tell of sensitive columns", items)
 
 
@@ -205,7 +225,7 @@ def _disclosure_rows(tables: Tables, place: int) -> list[tuple[Any, ...]]:
         ("greatest δ over values that a class has", [one.delta for one in of], "less"),
         ("classes that lack a value, so fail every δ", [one.lacking_classes for one in of], "less"),
     ]
-    return [(name, *values, better) for name, values, better in rows if any(value is not None for value in values)]
+    return [(name, *values, better or NOTHING) for name, values, better in rows if any(value is not None for value in values)]
 
 
 def population_section(tables: Tables) -> Iterator[Section]:
@@ -235,8 +255,12 @@ def population_section(tables: Tables) -> Iterator[Section]:
         "the other two. The chosen one is tried on the table itself, from a part of it; it can be relied on if that error and "
         "the play of chance together are at most 25 %, and Pitman's model does not contradict."
     )
-    items: list[Item] = [Text("", [text]), Table("", ("measure", *measured), [(name, *values) for name, values in rows])]
+    items: list[Item] = [Text("", [text]), _population_table(measured, rows)]
     yield Section("The population", items)
+
+
+def _population_table(measured: Iterable[str], rows: Sequence[tuple[str, Sequence[Any]]]) -> Table:
+    return Table("", _head(measured, "measure", "better"), [(name, *values, _better(name)) for name, values in rows])
 
 
 def counted_section(tables: Tables) -> Iterator[Section]:
@@ -255,7 +279,7 @@ def counted_section(tables: Tables) -> Iterator[Section]:
         "Who does not know whether a person is in the table looks for the person in the population (journalist). Crowds are "
         "counted in the table of the population that was given, and are as true as it is."
     )
-    items: list[Item] = [Text("", [text]), Table("", ("measure", *measured), [(name, *values) for name, values in rows])]
+    items: list[Item] = [Text("", [text]), _population_table(measured, rows)]
     yield Section("The population", items)
 
 
@@ -283,7 +307,7 @@ def null_section(tables: Tables) -> Iterator[Section]:
         "Everywhere else a null is a value of its own: two rows without an age agree in age. If a null agreed with every value, "
         "as for an attacker who does not know that the value is missing, crowds would be larger."
     )
-    yield Section("Nulls", [Text("", [text]), Table("", ("measure", *tables), _rows(tables, measures))])
+    yield Section("Nulls", [Text("", [text]), Table("", _head(tables, "measure", "better"), _rows(tables, measures))])
 
 
 def _wild(facts: RiskFacts) -> Any:

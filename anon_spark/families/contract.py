@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -31,7 +31,8 @@ from anon_spark.columns import quoted
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError, GuaranteeViolated
 from anon_spark.families.recoding import Recoding
-from anon_spark.model.facts import Facts
+from anon_spark.model.distributions import MOST_LABELS, of_counts
+from anon_spark.model.facts import Distribution, Facts, LabelCount
 from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.progress import Progress
@@ -39,6 +40,8 @@ from anon_spark.pending import Pending, together
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
+from anon_spark.report.columns import left_out_words
+from anon_spark.risk.look_up.frequent import frequent_values_to_be
 from anon_spark.samples.sample import Sample
 
 J = TypeVar("J", bound=JobSpec)
@@ -249,6 +252,10 @@ class Pipeline(ABC, Generic[J, R, T]):
         """Per sensitive column, the share of rows in classes that show one value of it."""
         return {}
 
+    def says(self, facts: T) -> list[str]:
+        """What holds and what is lost, in plain sentences."""
+        return []
+
     def fingerprint(self) -> str:
         """The content of the hierarchies as text; the job file only points to it."""
         return json.dumps({name: hierarchy.to_dict() for name, hierarchy in self.hierarchies.items()}, sort_keys=True)
@@ -314,6 +321,38 @@ class Pipeline(ABC, Generic[J, R, T]):
     def expected(self, columns: Sequence[str]) -> list[str]:
         """The columns that a release with these columns should have; a family may leave one out."""
         return self.published
+
+    def in_words(self, facts: T, account: RowAccount) -> list[str]:
+        """The first sentences of a report: what holds, what is lost, how many rows were left out."""
+        return [*self.says(facts), left_out_words(account.source, account.published)]
+
+    @property
+    def named_from(self) -> int:
+        """The least number of rows, or persons, of a value that a report names."""
+        return self.guarantee.k
+
+    def unchanged_counts(self, staged: Staged[R], audit: Audit) -> Pending[tuple[Distribution, ...]]:
+        """Rows before and after by value of every unchanged column; no value of fewer than k.
+
+        Cost: a scan of the release, and of the source where rows were left out.
+        """
+        shown, k, account = self.shown, self.named_from, audit.account
+        release, person = self.whose(staged.release, staged.workspace)
+        names = [name for name, _ in shown.single]
+        all_rows = account.source == account.published  # then the audit has shown that nothing differs
+        both, after = ([], names) if all_rows else (names, [])
+        most = MOST_LABELS + 1
+        counted = frequent_values_to_be(staged.source, release, both, k, most, person, after, staged.small)
+
+        def distributions(found: Mapping[str, Sequence[LabelCount]]) -> tuple[Distribution, ...]:
+            counts = {name: [replace(one, before=one.after) for one in of] if all_rows else of for name, of in found.items()}
+            return tuple(
+                of_counts(name, role, counts[name], k, account.source, account.published)
+                for name, role in shown.single
+                if name in counts
+            )
+
+        return counted.then(distributions)
 
     @property
     def persons(self) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -15,9 +16,13 @@ from anon_spark.auditing.reading.values import HI, LO
 from anon_spark.columns import ROWS, SHOWN_HIGH, SHOWN_LOW, quoted
 from anon_spark.config import QuasiIdentifierJob
 from anon_spark.families.contract import Audit, Pipeline, Shown, Staged
+from anon_spark.families.crowds import Crowds, crowds_to_be
 from anon_spark.families.recoding import Recoding
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.tuples import TupleTable
+from anon_spark.model.distributions import crowds_of, rows_by_doublings
 from anon_spark.model.estimate import ROUNDING, Estimate
-from anon_spark.model.facts import LookUp, LookUpFacts, LookUpRisk, SizeRange, UniqueRows
+from anon_spark.model.facts import CrowdRange, LookUp, LookUpFacts, LookUpRisk, SizeRange, UniqueRows
 from anon_spark.model.findings import Finding
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.lattice import Lattice, lattice_of
@@ -27,6 +32,8 @@ from anon_spark.primitives.classes import Frequencies
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.encoding import dictionaries, fractions, with_keys
 from anon_spark.primitives.unseen import refuse_unseen
+from anon_spark.report.columns import detail_words, known_words
+from anon_spark.report.formats import show
 from anon_spark.risk import CoverRisk, Homogeneity, LinkRisk
 from anon_spark.risk.look_up.homogeneity import homogeneity_to_be
 from anon_spark.risk.look_up.uniqueness import Uniqueness
@@ -166,12 +173,25 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
         """The lattice of the job, if it is not too large for it."""
         return lattice_of(hierarchies)
 
-    def unique_before(self, counted: Frequencies) -> float:
-        """Share of source rows that are alone on their quasi-identifiers. Cost: none, or one job over many distinct tuples."""
+    def says(self, facts: T) -> list[str]:
+        """The crowd of a person, and what is left of each column."""
+        k, names = self.job.privacy.k, known_words(list(self.hierarchies))
+        crowd = [f"Whoever knows {names} of a person finds at least {show(k)} {self.guarantee.unit} that look alike."]
+        return [*(crowd if k > 1 else []), *detail_words(self.losses(facts))]
+
+    def losses(self, facts: T) -> Mapping[str, float]:
+        """The share of its detail that each quasi-identifier lost."""
+        return {}
+
+    def crowds_before(self, counted: Frequencies) -> Pending[Crowds]:
+        """Rows of the source by the size of their crowd, in doublings of k, and those that are alone.
+
+        A size counts persons where the guarantee does; of tuples in files it counts rows. Cost: none, or a scan of the tuples.
+        """
         if counted.held is not None:
-            return Uniqueness(counted.rows, counted.tuples, int((counted.held.table.rows == 1).sum())).share
+            return Pending.known(rows_by_doublings(*_crowds(counted.held.table), self.job.privacy.k))
         tuples = counted.files.frame.groupBy(*code_columns(len(self.hierarchies))).agg(F.sum(ROWS).alias(ROWS))
-        return Uniqueness(counted.rows, counted.tuples, tuples.where(F.col(ROWS) == 1).count()).share
+        return crowds_to_be(tuples, self.job.privacy.k)
 
     def look_up(self, attack: LinkRisk | CoverRisk) -> LookUp:
         """How often a sampled row is found."""
@@ -187,16 +207,20 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
 
     def look_up_risk(
         self, staged: Staged[R], audit: Audit, counted: Frequencies, attack: Pending[LookUp]
-    ) -> Pending[LookUpRisk]:
-        """The gain of an attacker who knows the quasi-identifiers."""
+    ) -> Pending[tuple[LookUpRisk, tuple[CrowdRange, ...]]]:
+        """The gain of an attacker who knows the quasi-identifiers, and the crowds before and after."""
         smallest = audit.first(Kind.PROMISE).facts["smallest"]
-        unique = UniqueRows(self.unique_before(counted), 0.0 if smallest > 1 else None)
         shared = homogeneity_to_be(staged.release, list(self.hierarchies), self.job.columns.sensitive)
 
-        def risk(both: tuple[LookUp, Sequence[Homogeneity]]) -> LookUpRisk:
-            return LookUpRisk(unique, both[0], {entry.column: entry.share for entry in both[1]})
+        def risk(
+            found: tuple[LookUp, Sequence[Homogeneity], Crowds]
+        ) -> tuple[LookUpRisk, tuple[CrowdRange, ...]]:
+            look_up, homogeneous, (before, alone) = found
+            unique = UniqueRows(Uniqueness(counted.rows, counted.tuples, alone).share, 0.0 if smallest > 1 else None)
+            crowds = crowds_of(self.job.privacy.k, before, alone, self.class_sizes(audit))
+            return LookUpRisk(unique, look_up, {entry.column: entry.share for entry in homogeneous}), crowds
 
-        return together(attack, shared).then(risk)
+        return together(attack, shared, self.crowds_before(counted)).then(risk)
 
     def class_sizes(self, audit: Audit) -> tuple[SizeRange, ...]:
         """Sizes of the published classes, as the audit counted them."""
@@ -211,3 +235,20 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
     def audited_hierarchies(self, source: DataFrame) -> dict[str, Hierarchy]:
         """The job's hierarchies, rules completed by the audit's own reading of the source."""
         return completed(source, self.hierarchies, self.job.nulls)
+
+
+def persons_of(table: TupleTable) -> Ints:
+    """Persons, or rows where they are not counted, of each tuple."""
+    if table.persons is None:
+        return table.rows
+    persons = table.persons.copy()
+    if table.sets is not None:
+        times = np.repeat(table.sets.multiplicity, np.diff(table.sets.offsets))
+        np.add.at(persons, table.sets.members, times)
+    return persons
+
+
+def _crowds(table: TupleTable) -> tuple[Ints, Ints]:
+    """Size of the crowd and rows of each tuple that the source has."""
+    here = table.rows > 0
+    return persons_of(table)[here], table.rows[here]

@@ -49,7 +49,7 @@ _SQL = {"string": "STRING", "timestamp[us, tz=UTC]": "TIMESTAMP", "int64": "BIGI
 
 @dataclass(frozen=True)
 class RunRow:
-    """The log row of one run: counts and names, never a value of a record."""
+    """The log row of one run: counts, names, and labels that the release shows in k rows or more."""
 
     run_id: str
     family: str

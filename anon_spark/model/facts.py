@@ -1,12 +1,13 @@
 """Facts: the numbers of a fit or a release as frozen values. Those below are shared by several families.
 
-Facts hold counts, measures, and names of columns and settings: never a value of a record, never a label of a hierarchy.
+Facts hold counts, measures, names of columns and settings, and labels that the release shows in at least k rows: never another
+value of a record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 JSON_NAME = "json"
 
@@ -23,6 +24,12 @@ class Facts:
     def summary(self) -> list[str]:
         """Some lines for the end of a run: losses, and what an attacker gains."""
         return []
+
+
+def without_labels(facts: Facts) -> Facts:
+    """The facts of a release that was not published: without the labels, values and items that it would have shown."""
+    shown = [field.name for field in fields(facts) if field.name in ("distributions", "frequent_items")]
+    return replace(facts, **dict.fromkeys(shown, ()))
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,53 @@ class LevelReached:
 
 @dataclass(frozen=True)
 class LevelShares:
-    """The share of rows on each level of an attribute, from the original value on."""
+    """The share of rows on each level of an attribute, from the original value on. loss: detail lost, from 0 to 1."""
 
     name: str
     shares: tuple[float, ...]
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class LabelCount:
+    """Rows with a label: of the source, and of the release. The label None is null."""
+
+    label: str | None
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Rows of a published column by label, before and after. Every label has at least k rows of the release.
+
+    role: quasi-identifier, sensitive, kept or items; rows_before, rows_after: of all labels; others: rows with labels that are
+    not listed, because each has fewer than k rows of the release or there are too many; wider: rows of the release whose label
+    is wider than those that are listed; rounded_to: counts of the source are rounded to multiples of it, 1 where they are exact;
+    example: a frequent value and the label that is published for it; estimated: rows of the release are spread evenly over their
+    published ranges.
+    """
+
+    column: str
+    role: str
+    rows_before: int
+    rows_after: int
+    labels: tuple[LabelCount, ...]
+    others: LabelCount | None = None
+    wider: int = 0
+    rounded_to: int = 1
+    example: tuple[str, str] | None = None
+    estimated: bool = False
+
+
+@dataclass(frozen=True)
+class CrowdRange:
+    """The share of rows whose crowd (what looks alike) has a size in a range: of the source, and of the release."""
+
+    least: int = field(metadata=json_name("from"))
+    most: int | None = field(metadata=json_name("to"))
+    before: float
+    after: float
 
 
 @dataclass(frozen=True)
@@ -141,3 +191,5 @@ class LookUpFacts(Facts):
 
     class_sizes: tuple[SizeRange, ...]
     risk: LookUpRisk
+    distributions: tuple[Distribution, ...] = field(default=(), kw_only=True)
+    crowds: tuple[CrowdRange, ...] = field(default=(), kw_only=True)

@@ -16,10 +16,9 @@ import pandas as pd
 
 from anon_spark.model.findings import Finding
 from anon_spark.report import markdown
-from anon_spark.report.formats import is_number, plain, show
-from anon_spark.report.items import Check, Picture, Section, Table, Text
-from anon_spark.report.page import Notice, html, json_text, sections_dict, write
-from anon_spark.report.plots import panels_plot
+from anon_spark.report.formats import NOTHING, is_number, plain, show
+from anon_spark.report.items import Bars, Check, Section, Table, Text
+from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, write
 from anon_spark.report.run_report import TEST_KEY, versioned
 
 FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
@@ -147,6 +146,10 @@ class Comparison:
         return f"{self.input_table}: {' · '.join(release.name for release in self.releases)}"
 
     @property
+    def in_words(self) -> list[str]:
+        return []
+
+    @property
     def promise(self) -> str:
         return "What is guaranteed"
 
@@ -200,21 +203,23 @@ class Comparison:
             for key, (measure, better) in MEASURES.items()
         ]
         raw = [
-            ("Sampled rows", self.attack["sampled_rows"]),
-            ("Success on the raw table, mean", self.attack["expected"]),
-            ("Success on the raw table, least protected row", self.attack["worst"]),
+            ("Sampled rows", self.attack["sampled_rows"], "rows", NOTHING),
+            ("Success on the raw table, mean", self.attack["expected"], "chance, 0 to 1", "less"),
+            ("Success on the raw table, least protected row", self.attack["worst"], "chance, 0 to 1", "less"),
         ]
-        panels = {title: [release.measures[key] for release in self.releases] for key, title in DRAWN.items()}
-        words = "; ".join(f"{title}: {_amounts_text(names, amounts)}" for title, amounts in panels.items())
+        panels = [
+            Bars(title, names, {"value": [release.measures[key] for release in self.releases]}, _axis(key))
+            for key, title in DRAWN.items()
+        ]
         return [
             Section(
                 "Measures side by side",
                 [
                     Table("", ("measure", *names, "better is"), rows, SUPPRESSED),
-                    Picture("Each measure on its own scale", panels_plot(names, panels), f"Bars by release. {words}."),
+                    *panels,
                 ],
             ),
-            Section("The attack", [Text("", [ATTACK]), Table("", ("before", "value"), raw)]),
+            Section("The attack", [Text("", [ATTACK]), Table("", ("before", "value", "unit", "better"), raw)]),
         ]
 
     @property
@@ -224,6 +229,9 @@ class Comparison:
     @property
     def timings(self) -> dict[str, float]:
         return {}
+
+    def steps(self) -> list[Step]:
+        return []
 
     def notices(self) -> list[Notice]:
         """That every release passed its audit just now; and which are not to be handed out."""
@@ -251,5 +259,6 @@ class Comparison:
         return [(name, show(value)) for name, value in rows]
 
 
-def _amounts_text(names: Sequence[str], amounts: Sequence[float]) -> str:
-    return ", ".join(f"{name} {show(amount)}" for name, amount in zip(names, amounts, strict=True))
+def _axis(key: str) -> str:
+    measure, better = MEASURES[key]
+    return f"{measure}; {better} is better"

@@ -122,6 +122,6 @@ def _root(match: re.Match[str]) -> str:
     width = float(match[1].split()[2])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{match[1]}" '
-        f'class="asr-plot" style="width: 100%; max-width: {width * 4 / 3:.0f}px; '
+        f'class="asr-plot" style="width: 100%; max-width: {width * 4 / 3 * 1.1:.0f}px; '
         'stroke-linejoin: round; stroke-linecap: butt">'
     )

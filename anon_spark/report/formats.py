@@ -48,6 +48,27 @@ def _show_real(value: float) -> str:
     return f"{value:.4g}"
 
 
+def percent(share: float | None) -> str:
+    """A share as people read it; a share that is not 0 never shows as 0, one that is not 1 never as 100."""
+    if share is None or math.isnan(share):
+        return NOTHING
+    if 0 < share < 0.0005:
+        return "below 0.1 %"
+    if 0.9995 <= share < 1:
+        return "above 99.9 %"
+    return f"{100 * share:.1f} %".replace(".0 %", " %")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a list in a sentence."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def counted(number: int, what: str) -> str:
+    """A number with what it counts: 1 item, 2 items."""
+    return f"{show(number)} {what}" if number == 1 else f"{show(number)} {what}s"
+
+
 def is_flag(value: Any) -> bool:
     """Whether the value is a truth value, numpy's included."""
     return isinstance(value, bool) or type(value).__name__ == "bool"

@@ -8,8 +8,8 @@ from typing import Any
 
 from anon_spark.model.findings import TITLES, by_level
 from anon_spark.report.formats import is_number, seconds, show, wording
-from anon_spark.report.items import Item, Picture, Table
-from anon_spark.report.page import Page
+from anon_spark.report.items import Bars, Item, Picture, Table
+from anon_spark.report.page import Page, amount, glossary
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
 
@@ -41,6 +41,7 @@ def _blocks(report: Page) -> Iterator[str]:
     yield f"# {escaped(report.title)}"
     for notice in report.notices():
         yield f"> **{escaped(notice.headline)}**" + (f" — {escaped(notice.detail)}" if notice.detail else "")
+    yield escaped(" ".join(report.in_words))
     yield f"**Guarantee.** {escaped(report.guarantee)}" if report.guarantee else ""
     if report.covers:
         yield "## What it covers"
@@ -56,13 +57,6 @@ def _blocks(report: Page) -> Iterator[str]:
     if warnings:
         yield "## Warnings"
         yield bullets(warnings)
-    if report.checks:
-        yield f"## {escaped(report.checked)}"
-        verdicts = [
-            (check.name, "passed" if check.passed else "FAILED", check.violations, check.detail)
-            for check in report.checks
-        ]
-        yield table(("check", "result", "violations", "detail"), verdicts)
     if report.accounting:
         yield "## Accounting"
         yield table(("what", "count"), [(wording(name), count) for name, count in report.accounting.items()])
@@ -70,11 +64,24 @@ def _blocks(report: Page) -> Iterator[str]:
         yield f"## {escaped(section.title)}"
         for item in section.items:
             yield from _item(item)
+    if report.checks:
+        yield f"## {escaped(report.checked)}"
+        verdicts = [
+            (check.name, "passed" if check.passed else "FAILED", check.violations, check.detail)
+            for check in report.checks
+        ]
+        yield table(("check", "result", "violations", "detail"), verdicts)
     yield f"## {escaped(report.about)}"
     yield table(("what", "value"), report.particulars())
-    if report.timings:
+    steps = report.steps()
+    if steps:
         yield "### Timings"
-        yield table(("step", "time"), [(wording(name), seconds(spent)) for name, spent in report.timings.items()])
+        names = {"step": "{}", "part": "of this: {}", "total": "{}"}
+        yield table(("step", "time"), [(names[step.kind].format(step.name), seconds(step.spent)) for step in steps])
+    words = glossary(report)
+    if words:
+        yield "## Words and measures"
+        yield "\n".join(f"- **{escaped(word)}**: {escaped(means)}" for word, means in words)
 
 
 def _item(item: Item) -> Iterator[str]:
@@ -83,7 +90,27 @@ def _item(item: Item) -> Iterator[str]:
     if isinstance(item, Table):
         yield table(item.columns, item.rows)
         yield escaped(item.note)
+    elif isinstance(item, Bars):
+        yield from _bars(item)
     elif isinstance(item, Picture):
         yield f"*Picture: {escaped(item.alt)}*"
     else:
         yield from (escaped(paragraph) for paragraph in item.paragraphs)
+
+
+def _bars(item: Bars) -> Iterator[str]:
+    """Bars as a table of their amounts."""
+    limit = "" if item.limit is None else f" {item.limit[1]}: {amount(item.limit[0], item.as_share)}."
+    yield escaped(f"{item.unit}.{limit}")
+    intervals = [[" to ".join(amount(end, item.as_share) for end in one) if one else None] for one in item.intervals]
+    rows = [
+        (
+            name,
+            *(amount(amounts[at], item.as_share) for amounts in item.series.values()),
+            *(intervals[at] if intervals else ()),
+        )
+        for at, name in enumerate(item.names)
+    ]
+    head = ("", *item.series, *(["95 % interval"] if intervals else []))
+    yield table(head, rows)
+    yield escaped(item.note)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from anon_spark.model.facts import ModelSpread
 from anon_spark.report.formats import show
-from anon_spark.report.items import Item, Picture, Table, Text
-from anon_spark.report.plots import sizes_plot
+from anon_spark.report.items import Bars, Item, Table, Text
 
 Cost = tuple[str, str, float | None, float | None]  # column, model, least loss with it alone, and without any
 
@@ -28,8 +27,7 @@ def model_items(spreads: Sequence[ModelSpread], costs: Sequence[Cost]) -> list[I
     for spread in spreads:
         counts = {_range(least, most): classes for least, most, classes, _ in spread.ranges}
         title = f"{spread.column}: classes by their measure of {spread.model}"
-        alt = "; ".join(f"{name}: {show(classes)} classes" for name, classes in counts.items())
-        items.append(Picture(title, sizes_plot(counts, "classes", "measure of the class"), f"Bars. {alt}."))
+        items.append(Bars(title, list(counts), {"classes": list(counts.values())}, "classes, by measure of the class"))
     return items
 
 

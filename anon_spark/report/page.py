@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.findings import TITLES, Finding, by_level
-from anon_spark.report.formats import is_number, plain, seconds, show, wording
+from anon_spark.report.formats import is_number, percent, plain, seconds, show, wording
+from anon_spark.report.glossary import glossary_of, texts_of
 from anon_spark.report.items import Check, Item, Section
+
+_EXPONENT = re.compile(r"(?<=[0-9kl])\^(\(\w+,\s?\w+\)|\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,15 @@ class Notice:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A line of the timings. kind: step; part, of the step before it; total, of all steps."""
+
+    name: str
+    spent: float
+    kind: str = "step"
+
+
 class Page(Protocol):
     """The parts of a report that the renderers show; an empty part is left out."""
 
@@ -38,6 +52,10 @@ class Page(Protocol):
 
     @property
     def title(self) -> str: ...
+    @property
+    def in_words(self) -> Sequence[str]:
+        """What holds and what is lost, in plain sentences."""
+
     @property
     def promise(self) -> str:
         """The heading of the guarantee."""
@@ -68,6 +86,9 @@ class Page(Protocol):
 
     @property
     def timings(self) -> Mapping[str, float]: ...
+    def steps(self) -> list[Step]:
+        """The timings as lines that add up."""
+
     def notices(self) -> list[Notice]: ...
     def particulars(self) -> list[tuple[str, str]]: ...
     def to_dict(self) -> dict[str, Any]: ...
@@ -76,12 +97,46 @@ class Page(Protocol):
 
 def html(report: Page, *, page: bool) -> str:
     """One page that needs nothing else, no network, no script; or (page = false) a fragment for a notebook."""
-    longest = max(report.timings.values(), default=0.0)
-    findings = by_level(report.findings)
+    steps, findings = report.steps(), by_level(report.findings)
     finding_texts = {finding.text for finding in findings}
-    others = [text for text in report.warnings if text not in finding_texts]
-    template = _environment().get_template("report.html.j2")
-    return template.render(report=report, page=page, longest=longest, findings=findings, titles=TITLES, warnings=others)
+    return _environment().get_template("report.html.j2").render(
+        report=report,
+        page=page,
+        steps=steps,
+        longest=max((step.spent for step in steps if step.kind == "step"), default=0.0),
+        findings=findings,
+        titles=TITLES,
+        warnings=[text for text in report.warnings if text not in finding_texts],
+        glossary=glossary(report),
+    )
+
+
+def glossary(report: Page) -> list[tuple[str, str]]:
+    """The words of the field that the report uses."""
+    promised = [report.guarantee, *report.covers, *report.not_covered, *(finding.text for finding in report.findings)]
+    accounted = [wording(name) for name, count in report.accounting.items() if count]
+    return glossary_of([*report.in_words, *promised, *accounted, *texts_of(report.sections)])
+
+
+def steps_of(timings: Mapping[str, float]) -> list[Step]:
+    """Steps that add up to a total."""
+    steps = [Step(wording(name), spent) for name, spent in timings.items()]
+    return [*steps, Step("Together", sum(timings.values()), "total")] if len(steps) > 1 else steps
+
+
+def typeset(text: str) -> Markup:
+    """The text, escaped, with exponents of numbers and of k and l raised: 10^(2,1) is no text for readers."""
+    return Markup(_EXPONENT.sub(r"<sup>\1</sup>", str(escape(text))))
+
+
+def is_amount(value: Any) -> bool:
+    """Whether a cell is aligned as a number: a number, or a share in percent."""
+    return is_number(value) or (isinstance(value, str) and value.endswith(" %") and len(value) <= len("above 99.9 %"))
+
+
+def amount(value: float, as_share: bool) -> str:
+    """The amount of a bar."""
+    return percent(value) if as_share else show(value)
 
 
 def json_text(report: Page) -> str:
@@ -111,7 +166,7 @@ def write(report: Page, path: str | os.PathLike[str]) -> Path:
 
 
 def _item_dict(item: Item) -> dict[str, Any]:
-    names = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked")]
+    names = [name for name in item.__dataclass_fields__ if name not in ("svg", "marked", "folded")]
     return {"kind": item.kind, **{name: plain(getattr(item, name)) for name in names}}
 
 
@@ -144,6 +199,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(show=show, wording=wording, seconds=seconds)
-    environment.tests["amount"] = is_number
+    environment.filters.update(show=show, wording=wording, seconds=seconds, amount=amount, typeset=typeset)
+    environment.tests["amount"] = is_amount
     return environment

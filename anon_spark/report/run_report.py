@@ -12,13 +12,28 @@ from typing import Any, Literal, get_args
 from anon_spark.model.facts import Facts
 from anon_spark.model.findings import Finding, of_level, verdict_sentence
 from anon_spark.report import markdown
-from anon_spark.report.formats import plain, seconds, show
-from anon_spark.report.items import Check, Item, Picture, Section, Table, Text
-from anon_spark.report.page import Notice, html, json_text, sections_dict, write
+from anon_spark.report.formats import plain, seconds, show, wording
+from anon_spark.report.items import Bars, Check, Item, Picture, Section, Table, Text
+from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, write
 
-__all__ = ["Check", "Item", "Notice", "Picture", "RunReport", "Section", "Status", "Table", "Text"]
+__all__ = ["Bars", "Check", "Item", "Notice", "Picture", "RunReport", "Section", "Status", "Table", "Text"]
 
 FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
+
+STEPS = {  # of the timings
+    "identity": "Compare with earlier runs",
+    "clean": "Open the run log, remove what dead runs left",
+    "input": "Read the input",
+    "fit": "Fit",
+    "search": "search",
+    "release": "Stage the release",
+    "audit": "Audit",
+    "risk": "Risk and findings",
+    "pictures": "Pictures of this report",
+    "publish": "Publish, and compare what is there",
+}
+PARTS = {"search": "fit"}  # a part of a step is in its time already
+REST = "Between the steps"
 
 Status = Literal["published", "already_published", "failed", "planned"]
 
@@ -46,7 +61,7 @@ class RunReport:
     """The report of one run: what it did, what it promises and what it does not.
 
     Guarantee: shows only what it is given; a run with a failed check cannot be reported as published. The caller hands
-    over counts and names of columns, never a value of a record or a label of a hierarchy.
+    over counts, names of columns and labels that the release shows in k rows or more, never another value of a record.
     """
 
     run_id: str
@@ -72,6 +87,7 @@ class RunReport:
     sections: Sequence[Section] = ()
     facts: Facts = field(default_factory=Facts)
     message: str | None = None
+    in_words: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):
@@ -141,6 +157,22 @@ class RunReport:
             *((f"Version of {name}", version) for name, version in self.versions.items()),
         ]
         return [(name, show(value)) for name, value in rows]
+
+    def steps(self) -> list[Step]:
+        """Every step with its time, and what is left of the whole, so that the lines add up."""
+        whole = {name: spent for name, spent in self.timings.items() if name not in PARTS}
+        steps = []
+        for name, spent in whole.items():
+            steps.append(Step(STEPS.get(name, wording(name)), spent))
+            parts = [part for part, of in PARTS.items() if of == name and part in self.timings]
+            steps += [Step(STEPS[part], self.timings[part], "part") for part in parts]
+        if not steps or self.finished is None:
+            return steps
+        took = (self.finished - self.started).total_seconds()
+        rest = took - sum(whole.values())
+        if rest >= 0:
+            steps.append(Step(REST, rest))
+        return [*steps, Step("The whole run", max(took, sum(whole.values())), "total")]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the drawings, as JSON types; every key is always there."""

@@ -11,13 +11,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from anon_spark.assessment.facts import percent
 from anon_spark.config import InputSpec, is_path, is_uri
 from anon_spark.errors import ConfigurationError
 from anon_spark.io.csv_form import csv_form
 from anon_spark.io.nesting import reads_little
 from anon_spark.io.places import require_writable
 from anon_spark.model.progress import Progress
+from anon_spark.report.formats import percent
 from anon_spark.runs.named_tables import columns_of, format_of, pair_of, place_of, read_named, table_of
 from anon_spark.suggestion import JOB, PAGE, Suggestion, suggest
 from anon_spark.suggestion.page import ROLES

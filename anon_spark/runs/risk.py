@@ -10,7 +10,6 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.assessment import Assessment, RiskFacts, assess
-from anon_spark.assessment.facts import percent
 from anon_spark.assessment.pages import RiskPage
 from anon_spark.config import InputSpec, is_path, is_uri, relation
 from anon_spark.errors import ConfigurationError, DataError
@@ -18,7 +17,7 @@ from anon_spark.io.nesting import reads_little
 from anon_spark.io.places import require_writable
 from anon_spark.io.tables import Snapshot
 from anon_spark.model.findings import by_level
-from anon_spark.report.formats import show
+from anon_spark.report.formats import percent, show
 from anon_spark.report.run_report import versioned
 from anon_spark.runs.named_tables import columns_of, format_of, pair_of, read_named, table_of
 

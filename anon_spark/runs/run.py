@@ -17,7 +17,7 @@ from anon_spark.families.contract import Staged
 from anon_spark.io.causes import known_cause
 from anon_spark.io.publication import version_of
 from anon_spark.io.run_log import RunRow, append_run, begin_run_log
-from anon_spark.model.facts import Facts
+from anon_spark.model.facts import Facts, without_labels
 from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
 from anon_spark.pending import together
@@ -62,12 +62,15 @@ class Trace:
     warnings: Sequence[str] = ()
     findings: Sequence[Finding] = ()
     sections: Sequence[Section] = ()
+    in_words: Sequence[str] = ()
     timings: dict[str, float] = field(default_factory=dict)
     labels: Counts = field(default_factory=dict)  # rows of each published label
 
     @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        self.step(step)
+    def timed(self, step: str, told: bool = True) -> Iterator[None]:
+        """Measure a step. told: whether it is one of those that progress shows."""
+        if told:
+            self.step(step)
         started = perf_counter()
         try:
             yield
@@ -88,12 +91,12 @@ def run(
     key, for_release = run_key()
     identity = Identity(prepared, for_release)
     try:
-        step("identity")
-        current = identity.already_published
-        again = [] if current else identity.second_draw(redraw)  # refused before anything is written
-        step("clean")
-        begin_run_log(prepared.spark, prepared.job.output.runs)
-        messages = _clean(prepared)
+        with trace.timed("identity"):
+            current = identity.already_published
+            again = [] if current else identity.second_draw(redraw)  # refused before anything is written
+        with trace.timed("clean"):
+            begin_run_log(prepared.spark, prepared.job.output.runs)
+            messages = _clean(prepared)
         if current is not None:
             trace.findings = recognised(current.metadata)
             trace.verdicts = repair(prepared, current, identity, trace.started - timedelta(seconds=1))
@@ -179,10 +182,11 @@ def _release(identity: Identity, trace: Trace, key: str, progress: Progress | No
 def _released(identity: Identity, trace: Trace, key: str, progress: Progress | None, workspace: Workspace) -> None:
     prepared = identity.prepared
     steps, source, contents = prepared.steps, prepared.source.frame, None
-    if workspace.small:  # a small table is copied: every plan over a Delta table first lists its files
-        source, contents = workspace.store(steps.needed(source), "input"), identity.contents_to_be
-    else:
-        trace.content = identity.content
+    with trace.timed("input", told=False):
+        if workspace.small:  # a small table is copied: every plan over a Delta table first lists its files
+            source, contents = workspace.store(steps.needed(source), "input"), identity.contents_to_be
+        else:
+            trace.content = identity.content
     # 1. fit
     with trace.timed("fit"):
         recoding = steps.fit(source, workspace, key, progress)
@@ -213,7 +217,8 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         more = run_findings(steps, facts, audit.account, warnings, unique, depending, prepared.job.limits)
         trace.findings = by_level([*trace.findings, *more])
     require_within(trace.findings)
-    trace.sections = steps.sections(facts)  # a report that cannot be made must not follow a publication
+    with trace.timed("pictures", told=False):  # a report that cannot be made must not follow a publication
+        trace.sections, trace.in_words = steps.sections(facts), steps.in_words(facts, audit.account)
     # 4. publish in one commit, and compare what is there with what was audited
     with trace.timed("publish"):
         metadata = {
@@ -300,8 +305,9 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         findings=[*failed_checks(trace.verdicts), *trace.findings],
         timings=trace.timings,
         sections=list(trace.sections) if trace.status == "published" else [],
-        facts=trace.facts,
+        facts=trace.facts if trace.status == "published" else without_labels(trace.facts),
         message=trace.message,
+        in_words=list(trace.in_words) if trace.status == "published" else [],
     )
 
 

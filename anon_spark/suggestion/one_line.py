@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -16,6 +17,16 @@ from anon_spark.model.guarantee import KAnonymity
 from anon_spark.suggestion import suggest
 
 
+@overload
+def anonymize(
+    df: DataFrame, k: int = 10, quasi: Sequence[str] | None = None, *, sensitive: Sequence[str] = (), keep: Sequence[str] = (),
+    suppression: float = 0.0,
+) -> DataFrame: ...  # fmt: skip
+@overload
+def anonymize(
+    df: pd.DataFrame, k: int = 10, quasi: Sequence[str] | None = None, *, sensitive: Sequence[str] = (), keep: Sequence[str] = (),
+    suppression: float = 0.0,
+) -> pd.DataFrame: ...  # fmt: skip
 def anonymize(
     df: DataFrame | pd.DataFrame,
     k: int = 10,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anon_spark.assessment import Assessment
-from anon_spark.assessment.facts import percent
 from anon_spark.model.findings import Finding
 from anon_spark.report import markdown
+from anon_spark.report.formats import percent
 from anon_spark.report.items import Check, Section, Table, Text
-from anon_spark.report.page import Notice, html, sections_dict
+from anon_spark.report.page import Notice, Step, html, sections_dict
 from anon_spark.suggestion.families import SuggestedFamily
 from anon_spark.suggestion.hierarchies import SuggestedHierarchy
 from anon_spark.suggestion.outlook import Expected
@@ -45,6 +45,7 @@ class SuggestionPage:
     checked: str = ""
     checks: Sequence[Check] = ()
     about: str = "The table"
+    in_words: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -75,6 +76,10 @@ class SuggestionPage:
     @property
     def sections(self) -> Sequence[Section]:
         return [self._roles(), self._values(), *self._expected(), *(() if self.risk is None else self.risk.sections)]
+
+    def steps(self) -> list[Step]:
+        """None: a look is not timed."""
+        return []
 
     def notices(self) -> list[Notice]:
         private = "This page shows values of the table. Keep it as private as the table itself."

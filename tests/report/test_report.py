@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from anon_spark.errors import ConfigurationError
-from anon_spark.model.facts import Facts
-from anon_spark.report import Check, Picture, RunReport, Section, Table, Text
-from anon_spark.report.formats import plain, seconds, show, wording
+from anon_spark.model.facts import CrowdRange, Distribution, Facts, LabelCount
+from anon_spark.report import Bars, Check, Picture, RunReport, Section, Table, Text
+from anon_spark.report.columns import crowd_items, detail_words, distribution_items, known_words, left_out_words
+from anon_spark.report.formats import percent, plain, seconds, show, wording
+from anon_spark.report.glossary import WORDS, glossary_of
 from anon_spark.report.markdown import table
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -246,3 +248,99 @@ def test_durations_words_and_json_types() -> None:
     assert plain({1: {"b", "a"}, "c": np.arange(2), "d": Check("n", True, 0)}) == {
         "1": ["a", "b"], "c": [0, 1], "d": {"name": "n", "passed": True, "violations": 0, "detail": ""},
     }  # fmt: skip
+
+
+def test_what_holds_and_what_is_lost_stands_in_the_banner() -> None:
+    words = ["Whoever knows age of a person finds at least 10 rows.", "No row was left out."]
+    report = report_of(in_words=words)
+    html = report.to_html()
+    assert html.index(" ".join(words)) < html.index("What is guaranteed") and " ".join(words) in report.to_markdown()
+    assert json.loads(report.to_json())["in_words"] == words
+
+
+def test_exponents_are_raised_and_nothing_else_is_markup() -> None:
+    html = report_of(guarantee="10^(2,1)-anonymity, (5,3^2)-diversity", covers=["k^m <b>", "a^b"]).to_html()
+    assert "10<sup>(2,1)</sup>-anonymity, (5,3<sup>2</sup>)-diversity" in html
+    assert "k<sup>m</sup> &lt;b&gt;" in html and "<li>a^b</li>" in html
+
+
+def test_lost_detail_in_sentences() -> None:
+    losses = {"age": 0.4, "zip": 0.62, "sex": 0.0, "race": 1.0, "job": 0.97}
+    assert detail_words(losses) == [
+        "Column sex is kept as it was.",
+        "Column age lost 40 % of its detail, zip 62 %.",
+        "Column job (97 %) is nearly lost.",
+        "Column race is lost.",
+    ]
+    assert detail_words({"a": 0.0, "b": 0.0}) == ["Columns a and b are kept as they were."] and detail_words({}) == []
+    many = detail_words({f"c{at}": 0.5 for at in range(12)})
+    assert len(many) == 1 and many[0].endswith("4 others less or more.")
+    assert known_words(["age", "sex", "zip"]) == "age, sex and zip"
+    assert known_words([f"c{at}" for at in range(9)]).startswith("all 9 quasi-identifiers (c0, ")
+    assert left_out_words(1000, 1000) == "No row was left out."
+    assert left_out_words(1000, 990) == "1 % of the rows were left out (10 of 1,000)."
+
+
+def test_timings_add_up_to_the_whole_run() -> None:
+    report = report_of(timings={"identity": 1.0, "fit": 60.0, "search": 50.0, "audit": 10.0})
+    steps = report.steps()
+    assert [step.name for step in steps] == [
+        "Compare with earlier runs", "Fit", "search", "Audit", "Between the steps", "The whole run",
+    ]  # fmt: skip
+    assert sum(step.spent for step in steps if step.kind == "step") == pytest.approx(steps[-1].spent) == 75
+    assert "of this: search" in report.to_markdown() and "| The whole run | 75.0 s |" in report.to_markdown()
+    assert report_of(timings={}).steps() == []
+
+
+def test_the_glossary_has_what_the_page_uses() -> None:
+    used = glossary_of(["relational loss (NCP), 0 to 1", "a class of k rows"])
+    assert [word for word, _ in used] == ["class", "k", "loss", "NCP"]
+    assert glossary_of(["classified, keyed, NCPs"]) == []
+    assert list(WORDS) == sorted(WORDS, key=str.lower) and all(means.endswith(".") for _, means in WORDS.values())
+    assert "Words and measures" in report_of(guarantee="10-anonymity: k rows in every class").to_html()
+
+
+def test_bars_are_drawn_by_the_page_and_told_in_words() -> None:
+    bars = Bars(
+        "Chance", ["mean", "worst"], {"source": [0.5, 1.0], "release": [0.01, 0.1]}, "chance; less is better", "a note",
+        as_share=True, limit=(0.1, "promised"), intervals=[(0.4, 0.6), None],
+    )  # fmt: skip
+    report = report_of(sections=[Section("Part", [bars])])
+    html, text = report.to_html(), report.to_markdown()
+    assert html.count('class="asr-line"') == 4 and 'style="width: 50.00%"' in html and "promised: 10 %" in html
+    assert "| mean | 50 % | 1 % | 40 % to 60 % |" in text and "a note" in text
+    assert json.loads(report.to_json())["sections"][0]["items"][0]["series"] == {"source": [0.5, 1], "release": [0.01, 0.1]}
+    parts = Bars("P", ["a"], {"x": [0.25], "y": [0.7], "z": [0.05]}, "share", as_share=True, stacked=True)
+    assert parts.parts(0) == "25 · 70 · 5 %" and parts.end == 1
+    for wrong in ({"x": [1.0]}, {"x": [1.0, -1.0]}, {}):
+        with pytest.raises(ValueError, match="Bars"):
+            Bars("B", ["a", "b"], wrong, "")
+
+
+def test_columns_share_one_scale_and_rare_labels_are_joined() -> None:
+    age = Distribution(
+        "age", "quasi-identifier", 100, 90, (LabelCount("[0, 9]", 50, 45), LabelCount("[10, 19]", 30, 20)),
+        LabelCount("others", 20, 5), wider=20, rounded_to=10, example=("7", "[0, 9]"),
+    )  # fmt: skip
+    sex = Distribution("sex", "kept", 100, 90, (LabelCount(None, 90, 80), LabelCount("", 10, 10)), rounded_to=10)
+    lost = Distribution("zip", "quasi-identifier", 100, 90, (LabelCount("*", 100, 90),))
+    none = Distribution("weight", "kept", 100, 90, (), LabelCount("others", 100, 90))
+
+    text, *items = distribution_items([age, sex, lost, none], 10)
+
+    drawn = {item.title: item for item in items if isinstance(item, Bars)}
+    assert list(drawn) == ["age (quasi-identifier)", "sex (kept, unchanged)"] and len({bars.most for bars in drawn.values()}) == 1
+    assert drawn["age (quasi-identifier)"].names == ["[0, 9]", "[10, 19]", "other labels", "a wider label"]
+    assert drawn["sex (kept, unchanged)"].names == ["(null)", "(empty)"]
+    assert isinstance(text, Text) and "The same label in every row: zip." in text.paragraphs
+    assert any("fewer than 10 rows: weight" in line for line in text.paragraphs)
+    assert isinstance(items[-1], Table) and list(items[-1].rows) == [("age", "7", "[0, 9]")]
+    (crowds,) = crowd_items([CrowdRange(1, 1, 0.5, 0.0), CrowdRange(2, None, 0.5, 1.0)], "values")
+    assert isinstance(crowds, Bars) and crowds.names == ["1 (found)", "2 and more"]
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.0, "0 %"), (1.0, "100 %"), (0.00001, "below 0.1 %"), (0.99999, "above 99.9 %"), (0.125, "12.5 %")]
+)
+def test_a_share_is_never_rounded_to_nothing_or_all(share: float, shown: str) -> None:
+    assert percent(share) == shown

@@ -1,7 +1,8 @@
 """Canaries: unique markers in every value, name, comment and property of an input; where they turn up after a run.
 
-In the release only what it may show; everywhere else nothing: event log, report, run log, commits, schemas, Parquet footers,
-saved recodings, working and local folders, after a success and after failures. The names of the columns are awkward, too.
+In the release only what it may show; in report and run log labels that k rows of the release have; else nothing: event log,
+commits, schemas, Parquet footers, saved recodings, working and local folders, after a success and after failures. The names of
+the columns are awkward, too.
 """
 
 from __future__ import annotations
@@ -145,10 +146,16 @@ def release_marks(town: Town, release: Path) -> set[str]:
     return found(texts)
 
 
+def reported(town: Town, family: str, run_id: str | None = None) -> set[str]:
+    """Markers in the report of a family, and in the row of a run in the run log."""
+    texts = [path.read_text() for path in (town.folder / "report").glob(f"{family}.*")]
+    return found([*texts, *(str(row) for row in town.runs if row["run_id"] == run_id)])
+
+
 def elsewhere(town: Town, logged: str) -> set[str]:
-    """Markers anywhere a run may have written, but for the releases."""
-    texts = [logged, *map(str, town.runs)]
-    apart = {town.folder / name for name in ("people", "hierarchies", "job.yaml", *FAMILIES)}
+    """Markers anywhere a run may have written, but for the releases, reports and the rows of the run log."""
+    texts = [logged, *(path.read_text(errors="replace") for path in (town.folder / "runs" / "_delta_log").glob("*.json"))]
+    apart = {town.folder / name for name in ("people", "hierarchies", "job.yaml", "report", "runs", *FAMILIES)}
     places = [path for path in town.folder.iterdir() if path not in apart]
     files = (path for place in (*places, user_root()) for path in ([place] if place.is_file() else place.rglob("*")))
     texts += [path.read_bytes().decode("utf-8", errors="ignore") for path in files if path.is_file()]
@@ -174,6 +181,7 @@ def test_markers_are_where_they_may_be(town: Town, event_log: EventLog, family: 
     assert found(str(row) for row in town.spark.read.format("delta").load(str(release)).collect()) & shown
     assert [str(verdict) for verdict in audit(job, town.spark) if not verdict.passed] == []
     assert elsewhere(town, event_log.read_text(since=mark)) <= NAMES
+    assert reported(town, family, report.run_id) <= shown
     assert list((town.folder / "work").iterdir()) == []
 
 
@@ -190,5 +198,5 @@ def test_a_failure_leaves_no_marker(town: Town, event_log: EventLog, family: str
 
         with pytest.raises(type(error)):
             run(prepare(town.job(**changes_of(family), output__runs="./runs2"), town.spark), redraw=True, step=broken)
-    assert elsewhere(town, event_log.read_text(since=mark)) <= NAMES
+    assert elsewhere(town, event_log.read_text(since=mark)) | reported(town, family) <= NAMES
     assert list((town.folder / "work").iterdir()) == []

@@ -8,6 +8,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
+
 CITIES = ("Berlin", "Hamburg", "Köln", "Bremen", "Essen", "Dresden", "Leipzig", "Bonn", "Mainz", "Kiel", "Ulm", "Trier")
 FIRST = ("Ada", "Ben", "Clara", "Dario", "Eva", "Finn", "Greta", "Hugo", "Ines", "Jan", "Kim", "Lea", "Max", "Nora", "Otto")
 LAST = ("Abel", "Bauer", "Conrad", "Dietz", "Ernst", "Fuchs", "Graf", "Hahn", "Imhof", "Jung", "Kern", "Lang", "Moser", "Neumann")
@@ -148,3 +150,9 @@ def dates(rows: int = 2_000, seed: int = 17) -> list[dict[str, Any]]:
             "outcome": draw.choice(["home", "transfer", "death"]),
         })  # fmt: skip
     return found
+
+
+def frame(spark: SparkSession, rows: list[dict[str, Any]], schema: str | None = None) -> DataFrame:
+    """The rows as a table."""
+    many: Any = rows
+    return spark.createDataFrame(many, schema)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ NESTED = (
 
 def frame(spark: SparkSession, name: str) -> DataFrame:
     rows = getattr(raw_tables, name)(*([400] if name == "records" else []))
-    return spark.createDataFrame(rows, NESTED) if name == "records" else spark.createDataFrame(rows)
+    return raw_tables.frame(spark, rows, NESTED if name == "records" else None)
 
 
 ROLES = {
@@ -84,7 +84,7 @@ def test_a_profile_counts_exactly(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
 def test_a_suggestion_does_not_depend_on_partitions(spark: SparkSession, partitions: int) -> None:
-    table = spark.createDataFrame(raw_tables.texts(300)).repartition(partitions)
+    table = raw_tables.frame(spark, raw_tables.texts(300)).repartition(partitions)
     text = an.suggest(table, look_ahead=False).job_text("./table")
     assert text == an.suggest(table.coalesce(1), look_ahead=False).job_text("./table")
 
@@ -114,7 +114,7 @@ def test_tables_that_cannot_be_looked_at(spark: SparkSession) -> None:
 
 
 def test_a_look_ahead_measures_risk_and_loss(spark: SparkSession) -> None:
-    found = an.suggest(spark.createDataFrame(raw_tables.baskets(300)).select("age", "postal_code", "religion"))
+    found = an.suggest(raw_tables.frame(spark, raw_tables.baskets(300)).select("age", "postal_code", "religion"))
     assert found.risk is not None and found.risk.facts.look_up.rows == 300
     assert [point.k for point in found.outlook] == [5, 10, 50]
     losses = [point.loss for point in found.outlook]
@@ -123,7 +123,7 @@ def test_a_look_ahead_measures_risk_and_loss(spark: SparkSession) -> None:
 
 
 def test_one_line_makes_a_verified_table(spark: SparkSession) -> None:
-    table = spark.createDataFrame(raw_tables.baskets(300))
+    table = raw_tables.frame(spark, raw_tables.baskets(300))
     release = an.anonymize(table, k=5, quasi=["age", "postal_code"], sensitive=["religion"])
     assert release.columns == ["age", "postal_code", "religion"] and release.count() == 300
     assert an.verify(release, an.KAnonymity(5, ("age", "postal_code"))).passed

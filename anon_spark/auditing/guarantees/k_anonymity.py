@@ -63,6 +63,11 @@ def classes_by_size(classes: DataFrame, size: Column, k: int, more: Sequence[Col
     return classes.groupBy(doublings.alias(_BUCKET)).agg(*counts, *more).orderBy(_BUCKET)
 
 
+def buckets_of(buckets: Sequence[Row]) -> dict[int, int]:
+    """Rows by doublings of k of the size of their class, -1 below k, from `classes_by_size`."""
+    return {row[_BUCKET]: row[ROWS] for row in buckets}
+
+
 def size_facts(buckets: Sequence[Row], guarantee: KAnonymity) -> dict[str, Any]:
     """Rows, classes and their sizes, from `classes_by_size`."""
     k = guarantee.k

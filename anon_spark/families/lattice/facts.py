@@ -67,6 +67,14 @@ class LatticeFacts(LookUpFacts, LatticeFit):
 
     models: tuple[ModelSpread, ...] = field(default=(), kw_only=True)
 
+    @property
+    def detail_lost(self) -> dict[str, float]:
+        """The share of its detail that each attribute lost in the published rows; a loss also charges suppressed rows."""
+        rows, suppressed = self.search.rows, self.chosen.suppressed_rows
+        published = max(1, rows - suppressed)
+        shares = {attribute.name: (attribute.loss * rows - suppressed) / published for attribute in self.attributes}
+        return {attribute.name: _within(shares[attribute.name]) if attribute.level else 0.0 for attribute in self.attributes}
+
     def summary(self) -> list[str]:
         """The points of the front around the chosen one."""
         at = next((at for at, point in enumerate(self.front) if point == self.chosen), 0)
@@ -79,3 +87,8 @@ class LatticeFacts(LookUpFacts, LatticeFit):
             mark = "→" if point == self.chosen else " "
             lines.append(f"{mark}{point.k:7,}  {point.loss:.4f}  {point.suppressed_rows:10,}  {list(point.node)}")
         return lines
+
+
+def _within(share: float) -> float:
+    """A share without the last digits of its arithmetic."""
+    return min(1.0, max(0.0, float(f"{share:.12g}")))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -34,6 +35,10 @@ from anon_spark.families.lattice.sections import lattice_sections
 from anon_spark.families.sensitive import SensitivePipeline, load_distances, model_spreads
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.io.tables import Snapshot, read_snapshot
+from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.tuples import TupleTable
+from anon_spark.model.distributions import label_distribution
+from anon_spark.model.facts import Distribution, LabelCount
 from anon_spark.model.guarantee import AttributeProtection, KAnonymity
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.lattice import Lattice, lattice_of
@@ -43,10 +48,12 @@ from anon_spark.primitives.encoding import with_keys
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
+from anon_spark.risk.look_up.frequent import frequent_values_to_be
 from anon_spark.risk.look_up.link import link_attack_to_be
 from anon_spark.samples.census import census
 from anon_spark.samples.sample import Sample
 
+MOST_COUNTED = 1_000  # labels of a column that are counted in a large release
 HELD = "audited-rows"  # in the workspace: the rows of the source that the release holds, recoded, with their persons
 
 
@@ -96,6 +103,11 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
         if not self.models and privacy.map_k is None and privacy.presence is None:
             return anonymity
         return AttributeProtection(anonymity, self.models, privacy.map_k, privacy.presence_ends)
+
+    @property
+    def named_from(self) -> int:
+        """k, or where a population protects that of the population."""
+        return max(self.job.privacy.k, self.job.privacy.map_k or 2)
 
     @property
     def _least_k(self) -> int:
@@ -189,12 +201,41 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
         attack = link_attack_to_be(staged.source, staged.release, recoding.recoded(), audit.account.source)
         risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self.look_up))
         known = {**vars(recoding.facts()), "class_sizes": self.class_sizes(audit), "models": model_spreads(audit)}
-        return risk.then(lambda found: LatticeFacts(**known, risk=found))
+
+        def facts(found: tuple[Any, ...]) -> LatticeFacts:
+            (looked_up, crowds), columns, unchanged = found
+            return LatticeFacts(**known, risk=looked_up, crowds=crowds, distributions=(*columns, *unchanged))
+
+        labels = self._label_counts(staged, audit.account.published)
+        return together(risk, labels, self.unchanged_counts(staged, audit)).then(facts)
+
+    def _label_counts(self, staged: Staged[LatticeRecoding], published: int) -> Pending[tuple[Distribution, ...]]:
+        """Rows before and after by label of each quasi-identifier. Cost: none where the driver holds the tuples, else a scan."""
+        recoding, k = staged.recoding, self.named_from
+        entries, recoded, held = recoding.counted.dictionaries, recoding.recoded(), recoding.counted.held
+
+        def counts(shown: Mapping[str, Any], often: Sequence[Any]) -> tuple[Distribution, ...]:
+            levels = [by_level(*recoded[entry.name], shown[entry.name]) for entry in entries]
+            return tuple(
+                label_distribution(entry.name, entry.hierarchy, entry.rows_by_leaf(), by_code, k, seen, published)
+                for entry, by_code, seen in zip(entries, levels, often, strict=True)
+            )
+
+        if held is not None:
+            return Pending.known(counts(recoding.shown_rows(held), rarity(held.table, recoding.counted.hierarchies)))
+        names = list(recoded)
+        frames = (staged.source, staged.release)
+        counted = frequent_values_to_be(*frames, [], k, MOST_COUNTED, only_after=names, small=staged.small)
+        often = [entry.rows_by_leaf() if self.job.columns.person is None else entry.rows_by_leaf() * 0 for entry in entries]
+        return counted.then(lambda found: counts({name: codes_of(*recoded[name], found[name]) for name in names}, often))
 
     def worth(self, facts: LatticeFacts) -> Worth:
         """The loss that the search minimized, and the columns on their top level."""
         lost = tuple(attribute.name for attribute in facts.attributes if attribute.level == attribute.height)
         return Worth(facts.chosen.loss, LOSS_NAMES[facts.loss], lost, len(lost) == len(facts.attributes))
+
+    def losses(self, facts: LatticeFacts) -> Mapping[str, float]:
+        return facts.detail_lost
 
     def sections(self, facts: LatticeFacts) -> list[Section]:
         return lattice_sections(facts)
@@ -234,6 +275,31 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
             kept = (job.privacy.map_k, job.privacy.presence_ends)
             checks.append(population_check(release, self.population, there, columns, *kept, source, job.nulls))
         return together(*checks).then(lambda found: [verdict for part in found for verdict in part])
+
+
+def by_level(hierarchy: Hierarchy, level: int, rows: Ints) -> list[Ints]:
+    """Rows of the release by level and code, where one level is published."""
+    return [
+        rows if at == level else np.zeros(hierarchy.cardinality(at), dtype=np.int64) for at in range(hierarchy.height + 1)
+    ]
+
+
+def rarity(table: TupleTable, hierarchies: Sequence[Hierarchy]) -> list[Ints]:
+    """By leaf of each hierarchy, how many rows have it; where persons are counted, at least so many persons."""
+    counts = table.rows if table.persons is None else table.persons
+    return [
+        np.bincount(codes, counts, hierarchy.leaf_count).astype(np.int64)
+        for codes, hierarchy in zip(table.codes, hierarchies, strict=True)
+    ]
+
+
+def codes_of(hierarchy: Hierarchy, level: int, counted: Sequence[LabelCount]) -> Ints:
+    """Rows of the release by code of a level, from counts of labels."""
+    code_of = {label: code for code, label in enumerate(hierarchy.labels[level])}
+    rows = np.zeros(hierarchy.cardinality(level), dtype=np.int64)
+    for count in counted:
+        rows[code_of[count.label]] += count.after
+    return rows
 
 
 def _refuse_levels(node: Sequence[int], hierarchies: Mapping[str, Hierarchy | Rule]) -> None:

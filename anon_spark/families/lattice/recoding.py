@@ -17,6 +17,7 @@ from anon_spark.engine import beside, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.lattice.facts import LOSS_NAMES, LatticeFit, ModelCost, Search
 from anon_spark.families.recoding import Recoding
+from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.models import Conditions
 from anon_spark.kernels.tuples import group
 from anon_spark.model.facts import FrontPoint, LevelReached
@@ -211,6 +212,19 @@ class LatticeRecoding(Recoding):
             codes = hierarchy.codes[level][table.codes[at][held.tuple_of[shown]]]
             columns[name] = pa.array(hierarchy.labels[level], pa.string()).take(pa.array(codes, pa.int32()))
         return pa.table(columns)
+
+    def shown_rows(self, held: Held) -> dict[str, Ints]:
+        """Rows of the release by label of each quasi-identifier, where the driver holds the tuples."""
+        assert self.fitted is not None, "only a fitted table is staged"
+        hierarchies, table, conditions = self.fitted.frequencies.hierarchies, held.table, self.fitted.conditions
+        classes = group(table, ladder_of(hierarchies), self.node, conditions)
+        kept = classes.members(conditions)[classes.inverse] >= self.k
+        return {
+            name: np.bincount(
+                hierarchy.codes[level][table.codes[at][kept]], table.rows[kept], hierarchy.cardinality(level)
+            ).astype(np.int64)
+            for at, (name, hierarchy, level) in enumerate(zip(self.hierarchies, hierarchies, self.node, strict=True))
+        }
 
     def recoded(self) -> dict[str, tuple[Hierarchy, int]]:
         """Quasi-identifier → (hierarchy, level) as fitted, with which an audit recodes the source."""

@@ -1,7 +1,7 @@
 """The lattice family's part of a report: front, levels, class sizes, search, what an attacker gains.
 
-Built from numbers and names of columns only. A class below k is refused, because the report must not show what the
-release hides.
+Built from numbers, names of columns, and labels that the release shows in k rows or more. A class below k is refused, because
+the report must not show what the release hides.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anon_spark.families.lattice.facts import LOSS_NAMES, LatticeFacts, Search
-from anon_spark.model.facts import FrontPoint, LevelReached
-from anon_spark.report.formats import seconds, show
+from anon_spark.model.facts import FrontPoint
+from anon_spark.report.columns import detail_items, distribution_items
+from anon_spark.report.formats import percent, seconds, show
 from anon_spark.report.items import Item, Picture, Section, Table, Text
 from anon_spark.report.models import model_items
-from anon_spark.report.plots import front_plot, levels_plot, loss_plot
+from anon_spark.report.plots import front_plot
 from anon_spark.report.relational import class_items, refuse_small_classes, risk_items
 
 MOST_ROWS = 60  # of the front in the table; the JSON beside the page holds all
@@ -22,17 +23,19 @@ MOST_ROWS = 60  # of the front in the table; the JSON beside the page holds all
 def lattice_sections(facts: LatticeFacts) -> list[Section]:
     """The sections of a release.
 
-    Guarantee: no label of a hierarchy, no class below required_k; ValueError if the facts hold one.
+    Guarantee: no class below required_k; ValueError if the facts hold one.
     """
     if facts.chosen.k < facts.required_k:
         raise ValueError(f"chosen.k is {facts.chosen.k}, required is {facts.required_k}: such a node cannot be chosen.")
     refuse_small_classes(facts.required_k, facts.class_sizes)
+    shown = distribution_items(facts.distributions, facts.required_k)
     return [
-        Section("What each k costs", _front_items(facts)),
-        Section("How far each attribute was generalized", _attribute_items(facts.attributes)),
-        Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
+        Section("How far each attribute was generalized", _attribute_items(facts)),
+        *([Section("Every column before and after", shown)] if shown else []),
+        Section("What an attacker gains", risk_items(facts.risk, facts.crowds)),
         *_model_sections(facts),
-        Section("What an attacker gains", risk_items(facts.risk)),
+        Section("What each k costs", _front_items(facts)),
+        Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
         Section("Search", _search_items(facts.search)),
     ]
 
@@ -62,10 +65,11 @@ def _front_items(facts: LatticeFacts) -> list[Item]:
         Picture("Loss against k", plot, _front_alt(points, at, facts.required_k)),
         Table(
             "Points of the front",
-            ("", "k", "loss", "suppressed rows", "classes", "levels"),
+            ("", "k (more protects)", "loss (less is better)", "suppressed rows", "classes", "levels"),
             rows,
             note.strip(),
             marked=[row for row, i in enumerate(picked) if i == at],
+            folded=True,
         ),
     ]
 
@@ -129,18 +133,12 @@ def _picked(count: int, chosen: int) -> list[int]:
     return sorted(spread)
 
 
-def _attribute_items(attributes: Sequence[LevelReached]) -> list[Item]:
-    reached = "; ".join(f"{attribute.name} {attribute.level} of {attribute.height}" for attribute in attributes)
-    lost = "; ".join(f"{attribute.name} {show(attribute.loss)}" for attribute in attributes)
-    rows = [
-        (attribute.name, attribute.level, attribute.height, attribute.labels, attribute.loss)
-        for attribute in attributes
-    ]
-    note = "Level 0 is the original value, the last level makes all values alike."
+def _attribute_items(facts: LatticeFacts) -> list[Item]:
+    rows = [(one.name, f"{one.level} of {one.height}", one.labels) for one in facts.attributes]
+    note = "Level 0 is the original value (better for readers), the last level makes all values alike."
     return [
-        Picture("Level reached", levels_plot(attributes), f"Level of each attribute: {reached}."),
-        Picture("Detail lost", loss_plot(attributes), f"Loss of each attribute, 0 to 1: {lost}."),
-        Table("", ("attribute", "level", "of", "labels at this level", "loss"), rows, note),
+        *detail_items(facts.detail_lost),
+        Table("Level reached", ("column", "level", "different labels there"), rows, note),
     ]
 
 
@@ -156,9 +154,9 @@ def _search_items(search: Search) -> list[Item]:
         ("Front", _whole(search)),
         ("Nodes of the lattice", search.nodes),
         ("Nodes evaluated", search.evaluated),
-        ("Share evaluated", f"{search.evaluated / search.nodes:.1%}"),
+        ("Share evaluated", percent(search.evaluated / search.nodes)),
         ("Batches", search.batches),
         ("Distinct tuples", search.tuples),
         ("Time", seconds(search.seconds)),
     ]
-    return [Table("", ("what", "value"), rows)]
+    return [Table("How the search went", ("what", "value"), rows, folded=True)]

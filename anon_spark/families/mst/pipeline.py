@@ -149,7 +149,13 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
         risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self._cover_look_up))
         counted = {"class_sizes": self.class_sizes(audit), "models": model_spreads(audit)}
         known = {**vars(recoding.facts()), **vars(recoding.measured()), **counted}
-        return risk.then(lambda found: MstFacts(**known, risk=found))
+        columns = recoding.shown_counts()
+
+        def facts(found: tuple[Any, ...]) -> MstFacts:
+            (looked_up, crowds), unchanged = found
+            return MstFacts(**known, risk=looked_up, crowds=crowds, distributions=(*columns, *unchanged))
+
+        return together(risk, self.unchanged_counts(staged, audit)).then(facts)
 
     def _cover_look_up(self, attack: CoverRisk) -> CoverLookUp:
         return CoverLookUp(
@@ -162,6 +168,10 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
         """General loss as the loss, and the columns whose rows are all on the top level."""
         lost = tuple(attribute.name for attribute in facts.levels if attribute.shares[-1] >= 1)
         return Worth(facts.measures.glm, MEASURES["glm"], lost, len(lost) == len(facts.levels))
+
+    def losses(self, facts: MstFacts) -> Mapping[str, float]:
+        extents = {extent.name: extent.extent for extent in facts.extents}
+        return {of.name: extents.get(of.name, of.loss) for of in facts.levels if of.loss is not None}
 
     def sections(self, facts: MstFacts) -> list[Section]:
         return mst_sections(facts)

@@ -27,7 +27,8 @@ from anon_spark.families.recoding import Recoding
 from anon_spark.metrics.cells import Ints
 from anon_spark.metrics.glm import general_loss
 from anon_spark.metrics.recoded import Recoded, summary
-from anon_spark.model.facts import LevelShares
+from anon_spark.model.distributions import label_distribution
+from anon_spark.model.facts import Distribution, LevelShares
 from anon_spark.model.guarantee.models import Models
 from anon_spark.model.guarantee.saved_models import model_content, model_of
 from anon_spark.model.hierarchy import Hierarchy, Rule
@@ -211,6 +212,25 @@ class MstRecoding(Recoding):
         hierarchies = self.fitted.frequencies.hierarchies
         if self._holds_labels:
             return self._measured_here()
+        recoded = self._recoded
+        rows, suppressed, counts_of = recoded.rows, recoded.suppressed, recoded.rows_by_node
+        levels = self._level_shares(counts_of, rows - suppressed)
+        measures = Measures(**summary(recoded, self.k))
+        levels = self._with_losses(levels, recoded)
+        if not self.publish:
+            return Measured(measures, levels, ())
+        extents = self._extents(counts_of)
+        gained = sum(extent.label - extent.extent for extent in extents) / len(hierarchies) * (rows - suppressed) / rows
+        return Measured(replace(measures, glm=measures.glm - gained), levels, extents)
+
+    @cached_property
+    def _recoded(self) -> Recoded:
+        """The published rows by node of each hierarchy. Cost: two small jobs, none where the driver holds the tuples."""
+        assert self.fitted is not None, "only a fitted table is counted"
+        hierarchies = self.fitted.frequencies.hierarchies
+        if self._holds_labels:
+            level, leaf, rows = self._held_levels
+            return Recoded.of_classes(hierarchies, level, leaf, rows, self.statistics.suppressed)
         frame, count = self.fitted.released, len(hierarchies)
         cells = [F.struct(F.col(f"{LEVEL}{at}").alias("level"), F.col(f"{LEAF}{at}").alias("leaf")) for at in range(count)]
         shown = frame.select(F.posexplode(F.array(*cells)).alias("at", "cell"), ROWS).groupBy("at", "cell.level", "cell.leaf")
@@ -223,31 +243,46 @@ class MstRecoding(Recoding):
         squares = F.sum(F.col(ROWS).cast("decimal(20,0)") * F.col(ROWS).cast("decimal(18,0)"))
         totals = classes.agg(F.count(F.lit(1)), squares).first()
         assert totals is not None
-        rows, suppressed = self.fitted.frequencies.rows, self.statistics.suppressed
+        rows_in_scope, suppressed = self.fitted.frequencies.rows, self.statistics.suppressed
         counts_of = tuple(map(tuple, rows_by_node))
-        recoded = Recoded(hierarchies, counts_of, rows, suppressed, int(totals[1]), int(totals[0]))
-        levels = self._level_shares(rows_by_node, rows - suppressed)
-        measures = Measures(**summary(recoded, self.k))
-        if not self.publish:
-            return Measured(measures, levels, ())
-        extents = self._extents(counts_of)
-        gained = sum(extent.label - extent.extent for extent in extents) / len(hierarchies) * (rows - suppressed) / rows
-        return Measured(replace(measures, glm=measures.glm - gained), levels, extents)
+        return Recoded(hierarchies, counts_of, rows_in_scope, suppressed, int(totals[1]), int(totals[0]))
 
-    def _measured_here(self) -> Measured:
-        """As `measured`, of tuples that the driver holds. No Spark."""
+    @property
+    def _held_levels(self) -> tuple[Ints, Ints, Ints]:
+        """Levels, leaves and rows of the tuples that the driver holds and that are not left out."""
         fitted = self.fitted
         assert fitted is not None and fitted.frequencies.held is not None and fitted.assignment.levels is not None
         table, levels = fitted.frequencies.held.table, fitted.assignment.levels
-        hierarchies = fitted.frequencies.hierarchies
         shown = levels[:, 0] != LEFT_OUT
-        level, leaf, rows = levels[shown], table.codes.T[shown], table.rows[shown]
-        recoded = Recoded.of_classes(hierarchies, level, leaf, rows, self.statistics.suppressed)
+        return levels[shown], table.codes.T[shown], table.rows[shown]
+
+    def shown_counts(self) -> tuple[Distribution, ...]:
+        """Rows before and after by label of each quasi-identifier that is published as labels."""
+        assert self.fitted is not None, "only a fitted table is counted"
+        entries, recoded = self.fitted.frequencies.dictionaries, self._recoded
+        return tuple(
+            label_distribution(entry.name, hierarchy, entry.rows_by_leaf(), shown, self.k)
+            for entry, hierarchy, shown in zip(entries, recoded.hierarchies, recoded.rows_by_node, strict=True)
+            if entry.name not in self.publish
+        )
+
+    def _with_losses(self, levels: tuple[LevelShares, ...], recoded: Recoded) -> tuple[LevelShares, ...]:
+        """The levels with the detail that each attribute lost."""
+        parts = zip(levels, recoded.hierarchies, recoded.rows_by_node, strict=True)
+        return tuple(
+            replace(of, loss=float(general_loss([hierarchy], [shown], 0))) for of, hierarchy, shown in parts
+        )
+
+    def _measured_here(self) -> Measured:
+        """As `measured`, of tuples that the driver holds. No Spark."""
+        level, leaf, rows = self._held_levels
+        recoded = self._recoded
         counts = [
             [np.bincount(leaf[:, at][level[:, at] == step], rows[level[:, at] == step]) for step in range(hierarchy.height + 1)]
-            for at, hierarchy in enumerate(hierarchies)
+            for at, hierarchy in enumerate(recoded.hierarchies)
         ]
-        return Measured(Measures(**summary(recoded, self.k)), self._level_shares(counts, int(rows.sum())), ())
+        levels = self._with_losses(self._level_shares(counts, int(rows.sum())), recoded)
+        return Measured(Measures(**summary(recoded, self.k)), levels, ())
 
     def _level_shares(self, rows_by_node: Sequence[Sequence[Any]], rows: int) -> tuple[LevelShares, ...]:
         """The share of rows on each level of each attribute."""

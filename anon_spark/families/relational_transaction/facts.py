@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anon_spark.families.relational_transaction.settings import Bound, Distance, ItemMethod, Merge, Method
-from anon_spark.model.facts import Facts, FitStatistics, SizeRange
+from anon_spark.model.facts import CrowdRange, Distribution, Facts, FitStatistics, SizeRange
 
 if TYPE_CHECKING:  # tasks of the fit import this module: they need no attacks
     from anon_spark.risk import KnowledgeRisk
@@ -80,6 +80,16 @@ class CountError:
 
 
 @dataclass(frozen=True)
+class FrequentItem:
+    """An item that at least k rows show: records of the source that have it, rows that show it alone, and in a group."""
+
+    label: str
+    records: int
+    alone: int
+    grouped: int
+
+
+@dataclass(frozen=True)
 class RelationalTransactionRisk:
     """What an attacker gains: by how many items are known, and from classes with one value of a sensitive column."""
 
@@ -120,7 +130,8 @@ class RelationalTransactionFit(Facts):
 class RelationalTransactionFacts(RelationalTransactionFit):
     """The fit, with losses, the accuracy of counts, counts of the audit and what an attacker gains.
 
-    highest_share: the largest share of a sensitive item among rows that fit; None without l.
+    highest_share: the largest share of a sensitive item among rows that fit; None without l. detail_lost: by column, from 0 to
+    1; crowds: by relational values alone.
     """
 
     measures: ReleaseMeasures
@@ -128,6 +139,10 @@ class RelationalTransactionFacts(RelationalTransactionFit):
     highest_share: float | None
     relative_error: tuple[CountError, ...]
     risk: RelationalTransactionRisk
+    distributions: tuple[Distribution, ...] = ()
+    crowds: tuple[CrowdRange, ...] = ()
+    detail_lost: Mapping[str, float] = field(default_factory=dict)
+    frequent_items: tuple[FrequentItem, ...] = ()
 
     def summary(self) -> list[str]:
         """The losses of values and items, and the success of attacks."""

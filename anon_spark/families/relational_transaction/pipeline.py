@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.auditing import (
@@ -21,13 +21,15 @@ from anon_spark.auditing import (
 from anon_spark.auditing.guarantees.itemset_support import kkm_check, klm_check
 from anon_spark.auditing.truth.transaction_records import LeaveOut, out_of_scope
 from anon_spark.auditing.truth.transactions import transactions_check
-from anon_spark.columns import PREFIX, quoted
+from anon_spark.columns import PREFIX, ROWS, quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
+from anon_spark.families.crowds import crowds_to_be, frequent_items_to_be
 from anon_spark.families.relational_transaction.anonymizer import UNPROTECTED, RelationalTransactionAnonymizer
 from anon_spark.families.relational_transaction.facts import (
     CountError,
+    FrequentItem,
     RelationalTransactionFacts,
     RelationalTransactionRisk,
     ReleaseMeasures,
@@ -37,10 +39,12 @@ from anon_spark.families.relational_transaction.recoding import RelationalTransa
 from anon_spark.families.relational_transaction.records import combined, require_types
 from anon_spark.families.relational_transaction.sections import KINDS, RELATIONAL_LOSS, relational_transaction_sections
 from anon_spark.families.relational_transaction.settings import DELTA
+from anon_spark.families.relational_transaction.shown import columns_to_be
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
 from anon_spark.kernels.randomness import derived
 from anon_spark.metrics.relative_error import draw_workload, relative_error
 from anon_spark.metrics.utility_loss import utility_loss
+from anon_spark.model.distributions import crowds_of
 from anon_spark.model.estimate import ROUNDING
 from anon_spark.model.facts import SizeRange
 from anon_spark.model.findings import Finding
@@ -54,6 +58,8 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows
 from anon_spark.primitives.unseen import refuse_unseen
 from anon_spark.report import Section
+from anon_spark.report.columns import detail_words, known_words
+from anon_spark.report.formats import counted, percent
 from anon_spark.risk import homogeneity, knowledge_attack
 from anon_spark.samples.patients import patients
 from anon_spark.samples.sample import Sample
@@ -239,7 +245,41 @@ class RelationalTransactionPipeline(
             relative_error=self._count_errors(recoding),
             risk=self._risk(staged, audit),
         )
-        return Pending.known(facts)
+        crowds = recoding.records.frame.groupBy(*recoding.records.attributes.columns).agg(F.count(F.lit(1)).alias(ROWS))
+        numbers = together(
+            columns_to_be(recoding, staged.release, self.named_from, staged.small),
+            self._items_to_be(staged),
+            crowds_to_be(crowds, self.job.privacy.k),
+            self.unchanged_counts(staged, audit),
+        )
+
+        def with_columns(found: tuple[Any, ...]) -> RelationalTransactionFacts:
+            (columns, lost), items, (before, alone), unchanged = found
+            return replace(
+                facts,
+                distributions=(*columns, *unchanged),
+                detail_lost=lost,
+                frequent_items=tuple(FrequentItem(label, *counts[1:]) for label, counts in items),
+                crowds=crowds_of(self.job.privacy.k, before, alone, facts.class_sizes),
+            )
+
+        return numbers.then(with_columns)
+
+    def _items_to_be(self, staged: Staged[RelationalTransactionRecoding]) -> Pending[list[tuple[str, tuple[int, ...]]]]:
+        """The most frequent published items: rows that show them at all, records, rows that show them alone, and in a group."""
+        items = F.col(quoted(self.job.columns.items))
+        alone, grouped = (F.flatten(F.filter(items, shown)) for shown in (_is_alone, _is_grouped))
+        release, linked = staged.release, staged.recoding.evidence()["linked"]
+        lists = [(release, F.flatten(items)), (linked, combined(staged.recoding.roles)), (release, alone), (release, grouped)]
+        return frequent_items_to_be(lists, 0, self.named_from, staged.small)
+
+    def says(self, facts: RelationalTransactionFacts) -> list[str]:
+        """The crowd of a person, what is left of each column, and what is left of the items."""
+        known = known_words(list(self.job.columns.quasi_identifiers))
+        items = counted(facts.m, "item")
+        crowd = f"Whoever knows {known} of a person, and up to {items} of it, finds at least {facts.required_k} rows that fit."
+        left = f"{percent(facts.measures.kept_items)} of the published items stand for themselves, the others for a group."
+        return [crowd, *detail_words(facts.detail_lost), left]
 
     def worth(self, facts: RelationalTransactionFacts) -> Worth:
         """NCP as the loss (UL is 1 for a row with one generalized item of any size), and counts worse than the answer 0."""
@@ -377,6 +417,14 @@ class RelationalTransactionPipeline(
             return []
         keyed = with_keys(source, self.hierarchies)
         return dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
+
+
+def _is_alone(item: Column) -> Column:
+    return F.size(item) == 1
+
+
+def _is_grouped(item: Column) -> Column:
+    return F.size(item) > 1
 
 
 FAMILY = Family(

@@ -1,6 +1,6 @@
 """The relational_transaction family's part of a report: what was lost, what counts are worth, class sizes, an attacker's gain.
 
-Built from numbers only: no item, no value and no label.
+Built from numbers, names of columns, and labels and items that the release shows in k rows or more.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from anon_spark.families.relational_transaction.facts import CountError, RelationalTransactionFacts
 from anon_spark.families.relational_transaction.settings import Bound, ItemMethod, Merge, Method
 from anon_spark.model.estimate import EXACT_RULE, Estimate
-from anon_spark.report.formats import seconds, show
-from anon_spark.report.items import Item, Picture, Section, Table, Text
-from anon_spark.report.plots import panels_plot, rates_plot
-from anon_spark.report.relational import class_items, refuse_small_classes
+from anon_spark.report.columns import crowd_items, detail_items, distribution_items
+from anon_spark.report.formats import NOTHING, counted, percent, seconds, show
+from anon_spark.report.items import Bars, Item, Section, Table, Text
+from anon_spark.report.relational import MEASURE_HEAD, class_items, refuse_small_classes
 from anon_spark.risk import KnowledgeRisk
 
 RELATIONAL_LOSS = "relational loss (NCP), 0 to 1"
@@ -36,15 +36,17 @@ ITEM_METHODS: Mapping[ItemMethod, str] = {
 def relational_transaction_sections(facts: RelationalTransactionFacts) -> list[Section]:
     """The sections of a release; the accuracy of counts is left out if no record allows a query.
 
-    Guarantee: no label, no class below required_k; ValueError if the facts hold one.
+    Guarantee: no class below required_k; ValueError if the facts hold one.
     """
     refuse_small_classes(facts.required_k, facts.class_sizes)
     counts = [Section("What counts are worth", _count_items(facts.relative_error))] if facts.relative_error else []
+    shown = [*distribution_items(facts.distributions, facts.required_k), *_frequent_items(facts)]
     return [
         Section("What was lost", _loss_items(facts)),
+        *([Section("Every column before and after", shown)] if shown else []),
         *counts,
-        Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
         Section("What an attacker gains", _risk_items(facts)),
+        Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
         Section("Clusters and merging", _merging_items(facts)),
     ]
 
@@ -52,24 +54,41 @@ def relational_transaction_sections(facts: RelationalTransactionFacts) -> list[S
 def _loss_items(facts: RelationalTransactionFacts) -> list[Item]:
     measures, suppressed = facts.measures, facts.suppressed_occurrences / max(1, facts.occurrences)
     rows = [
-        (RELATIONAL_LOSS, measures.ncp),
-        ("loss of items (UL), 0 to 1", measures.ul),
-        ("loss of items against the whole domain, as a power of 2", measures.log2_ul_dom),
-        ("items that the largest generalized item stands for", measures.largest_item),
-        ("share of published items that stand for themselves", measures.kept_items),
-        ("rare items that are not published", facts.suppressed_items or None),
-        ("their share of all occurrences", suppressed if facts.suppressed_items else None),
-        ("clusters", measures.clusters),
-        ("records of the smallest cluster", measures.smallest),
-        ("records of the largest cluster", measures.largest),
+        (RELATIONAL_LOSS, measures.ncp, "share", "less"),
+        ("loss of items (UL), 0 to 1", measures.ul, "share", "less"),
+        ("loss of items against the whole domain", measures.log2_ul_dom, "power of 2", "less"),
+        ("items that the largest generalized item stands for", measures.largest_item, "items", "less"),
+        ("published items that stand for themselves", percent(measures.kept_items), "share of items", "more"),
+        ("rare items that are not published", facts.suppressed_items or None, "items", "fewer"),
+        ("their share of all occurrences", percent(suppressed) if facts.suppressed_items else None, "share", "less"),
+        ("clusters", measures.clusters, "clusters", "more"),
+        ("smallest cluster", measures.smallest, "records", NOTHING),
+        ("largest cluster", measures.largest, "records", "fewer"),
     ]
     bars = {BOUNDED["relational"]: measures.ncp, BOUNDED["items"]: measures.ul}
-    values = "; ".join(f"{name}: {show(value)}" for name, value in bars.items())
-    line = "" if facts.bound is None else f" The dashed line is delta, the bound on {BOUNDED[facts.bound]}."
+    limit = None if facts.bound is None or facts.delta is None else (facts.delta, f"delta, the bound on {BOUNDED[facts.bound]}")
     return [
-        Picture("Loss of both parts", rates_plot(bars, facts.delta), f"0 loses nothing, 1 everything. {values}.{line}"),
-        Table("", ("measure", "value"), _known(rows), UL_NOTE),
-    ]
+        Bars(
+            "Loss of both parts", list(bars), {"loss": list(bars.values())}, "loss from 0 to 1; less is better",
+            most=1.0, limit=limit,
+        ),
+        *detail_items(facts.detail_lost),
+        Table("", MEASURE_HEAD, [row for row in rows if row[1] is not None], UL_NOTE),
+    ]  # fmt: skip
+
+
+def _frequent_items(facts: RelationalTransactionFacts) -> list[Item]:
+    """The most frequent items: records that have them, rows that show them by themselves or in a group."""
+    if not facts.frequent_items:
+        return []
+    items, rows = facts.frequent_items, max(1, facts.records)
+    series = {
+        "source": [item.records / rows for item in items],
+        "release, by itself": [item.alone / rows for item in items],
+        "release, in a group of items": [item.grouped / rows for item in items],
+    }
+    note = f"An item is named only if at least {show(facts.required_k)} rows of the release show it."
+    return [Bars("The most frequent items", [item.label for item in items], series, "share of rows", note, as_share=True)]
 
 
 def _count_items(errors: Sequence[CountError]) -> list[Item]:
@@ -79,40 +98,48 @@ def _count_items(errors: Sequence[CountError]) -> list[Item]:
         "The error is |true − estimated| / true, averaged: 1 is as wrong as saying nothing. A generalized item can be read "
         "in two ways: any non-empty set of its items is as likely, or each item by itself."
     )
-    panels = {
+    readings = {
         "any set as likely": [error.sets for error in errors],
         "each item by itself": [error.uniform for error in errors],
     }
-    both = "; ".join(
-        f"{name}: {show(error.sets)} and {show(error.uniform)}" for name, error in zip(names, errors, strict=True)
-    )
-    return [Text("", [words]), Picture("Mean relative error of a count (ARE)", panels_plot(names, panels), f"{both}.")]
+    unit, silence = "mean relative error; less is better", (1.0, "as wrong as saying nothing")
+    return [Text("", [words]), Bars("Mean relative error of a count (ARE)", names, readings, unit, limit=silence)]
 
 
 def _risk_items(facts: RelationalTransactionFacts) -> list[Item]:
     attacks = list(facts.risk.knowledge_attack.values())
     words = (
         f"Somebody knows all relational values of a person and some of its items, and looks for rows that fit. Up to m = "
-        f"{facts.m} items at least {facts.required_k} rows fit. Beyond that nothing is promised: the other bars show what "
-        "more knowledge finds."
+        f"{counted(facts.m, 'item')} at least {facts.required_k} rows fit. Beyond that nothing is promised: the other bars show "
+        "what more knowledge finds."
     )
-    bars = {_knowledge(attack): attack.worst for attack in attacks}
-    chances = "; ".join(f"{name}: {show(chance)}" for name, chance in bars.items())
-    promise = attacks[0].promise
+    names, promise = [_knowledge(attack) for attack in attacks], attacks[0].promise
+    means = [attack.success for attack in attacks]
+    intervals = [None if attack.error is None else _ends(attack) for attack in attacks]
     head = (
         *("known", "promised", "mean chance", "95 % interval", "worst chance"),
         *("fewest rows", "records below k", "sensitive item learnt"),
     )
-    note = f"A sample of {show(attacks[0].records)} records."
+    line = (promise, f"promised at most, with up to {counted(facts.m, 'item')}")
+    note = f"A sample of {show(attacks[0].records)} records. Chances go from 0 to 1; less is better, but more rows that fit."
     if facts.l is not None:
         note += f" A sensitive item is learnt with at most {show(1 / facts.l)} where it is promised."
     elif facts.sensitive_items:
         note += " Sensitive items are published without protection: nothing limits what is learnt of them."
     return [
-        Text("", [words, f"Promised at most: {show(promise)} at worst. {EXACT_RULE}"]),
-        Picture("Chance to pick the right row, at worst", rates_plot(bars, promise), f"{chances}."),
-        Table("Knowledge attack", head, [_attack_row(attack) for attack in attacks], note),
-    ]
+        Text("", [words, f"Promised at most: {percent(promise)} at worst. {EXACT_RULE}"]),
+        *crowd_items(facts.crowds, "relational values (items aside)"),
+        Bars(
+            "Chance to pick the right row, at worst", names, {"chance": [attack.worst for attack in attacks]},
+            "chance of the least protected record; less is better", as_share=True, most=1.0, limit=line,
+        ),
+        Bars(
+            "Chance to pick the right row, on average", names, {"chance": means},
+            "mean chance; less is better", "The thin line is the 95 % interval.", as_share=True, most=1.0, limit=line,
+            intervals=intervals,
+        ),
+        Table("Knowledge attack", head, [_attack_row(attack) for attack in attacks], note, folded=True),
+    ]  # fmt: skip
 
 
 def _attack_row(attack: KnowledgeRisk) -> tuple[object, ...]:
@@ -125,12 +152,16 @@ def _attack_row(attack: KnowledgeRisk) -> tuple[object, ...]:
 def _interval(attack: KnowledgeRisk) -> str | None:
     if attack.error is None:
         return None
-    low, high = Estimate(attack.success, attack.error, attack.promise).interval
+    low, high = _ends(attack)
     return f"{low:.4f} to {high:.4f} (standard error {attack.error:.4f})"
 
 
+def _ends(attack: KnowledgeRisk) -> tuple[float, float]:
+    return Estimate(attack.success, attack.error, attack.promise).interval
+
+
 def _knowledge(attack: KnowledgeRisk) -> str:
-    return "values and all items" if attack.items is None else f"values and {show(attack.items)} items"
+    return "values and all items" if attack.items is None else f"values and {counted(attack.items, 'item')}"
 
 
 def _merging_items(facts: RelationalTransactionFacts) -> list[Item]:
@@ -152,7 +183,7 @@ def _merging_items(facts: RelationalTransactionFacts) -> list[Item]:
         ("Time of reading", seconds(statistics.seconds_reading)),
         ("Time of clusters, merging and items", seconds(statistics.seconds)),
     ]
-    return [Table("", ("what", "value"), _known(rows))]
+    return [Table("How the clusters were made", ("what", "value"), _known(rows), folded=True)]
 
 
 def _known(rows: Sequence[tuple[str, object]]) -> list[tuple[str, object]]:

@@ -1,4 +1,4 @@
-"""Facts of the set_valued family about a fit and a release: never an item or a sensitive value."""
+"""Facts of the set_valued family about a fit and a release: an item or sensitive value only if k rows or more show it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from anon_spark.families.set_valued.block import GraphKind, Order, Truth
-from anon_spark.model.facts import JSON_NAME, Facts, FitStatistics
+from anon_spark.model.facts import JSON_NAME, CrowdRange, Distribution, Facts, FitStatistics
 from anon_spark.risk import Reconstruction
 from anon_spark.risk.item_sets.relink_facts import KnownLink, LinkAttack
 
@@ -81,6 +81,16 @@ class CountExample:
 
 
 @dataclass(frozen=True)
+class FrequentItem:
+    """An item that at least k rows have for certain: records of the source with it, rows that have it certainly, and possibly."""
+
+    label: str
+    records: int
+    certain: int
+    possible: int
+
+
+@dataclass(frozen=True)
 class CountsWorth:
     """Accuracy of counts; no queries if no record has items, no example if no base has items."""
 
@@ -149,6 +159,9 @@ class SetValuedFacts(CountsWorth, Measured, SetValuedFit):
 
     definition_only: bool
     risk: SetValuedRisk
+    frequent_items: tuple[FrequentItem, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    crowds: tuple[CrowdRange, ...] = ()
 
     def summary(self) -> list[str]:
         """The utility of the release, and what an attacker gains."""

@@ -27,19 +27,23 @@ from anon_spark.auditing.reading.item_sets import item_set
 from anon_spark.auditing.truth.compatibility import nr_compat_check
 from anon_spark.auditing.truth.linked import linked_check
 from anon_spark.auditing.truth.nonreciprocal import fields_check, sound_rows
-from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, ROWS, SLOT, UNCERTAIN, quoted
+from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, ROWS, SLOT, SLOTS, UNCERTAIN, quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
+from anon_spark.families.crowds import Crowds, crowds_to_be, frequent_items_to_be
 from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY, SetValuedAnonymizer
-from anon_spark.families.set_valued.facts import Measured, Rebuilt, SetValuedFacts, SetValuedRisk
+from anon_spark.families.set_valued.facts import FrequentItem, Rebuilt, SetValuedFacts, SetValuedRisk
 from anon_spark.families.set_valued.job import SetValuedJob
 from anon_spark.families.set_valued.recoding import SetValuedRecoding
 from anon_spark.families.set_valued.records import refuse_frequent_value
 from anon_spark.families.set_valued.sections import ERROR_RATE, set_valued_sections
+from anon_spark.families.set_valued.slots import SIZE
 from anon_spark.families.set_valued.worth import counts_worth
 from anon_spark.kernels.randomness import derived
+from anon_spark.model.distributions import crowds_of
 from anon_spark.model.estimate import RULE
+from anon_spark.model.facts import SizeRange
 from anon_spark.model.findings import Finding
 from anon_spark.model.guarantee import NonreciprocalAnonymity, NonreciprocalDiversity
 from anon_spark.model.progress import Progress
@@ -47,9 +51,10 @@ from anon_spark.pending import Pending, together
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.primitives.tables import refuse_several_rows
 from anon_spark.report import Section
+from anon_spark.report.formats import show
 from anon_spark.risk import relink_verdict
 from anon_spark.risk.item_sets.known_link import known_link_to_be
-from anon_spark.risk.item_sets.reconstruction import Reconstruction, reconstruction_to_be
+from anon_spark.risk.item_sets.reconstruction import reconstruction_to_be
 from anon_spark.risk.item_sets.relink import relink_attack_to_be
 from anon_spark.samples.baskets import baskets
 from anon_spark.samples.sample import Sample
@@ -245,19 +250,51 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         """Facts of the release; the success of link attacks is taken from the audit."""
         recoding, attacked = staged.recoding, audit.first(Kind.ATTACK).facts
         worth = counts_worth(recoding, self.job.columns.items)
+        k = self.job.degree
 
-        def facts(found: tuple[Reconstruction, Measured]) -> SetValuedFacts:
-            rebuilt, measured = found
+        def facts(found: tuple[Any, ...]) -> SetValuedFacts:
+            rebuilt, measured, items, (before, alone), (published, _), unchanged = found
+            sizes = tuple(SizeRange(k << at, None, 0, rows) for at, rows in published.items() if at >= 0)
             return SetValuedFacts(
                 **vars(recoding.facts()),
                 **vars(measured),
                 **vars(worth),
                 definition_only=self.guarantee.definition_only,
                 risk=SetValuedRisk(attacked["link_attack"], attacked["known_link"], Rebuilt.of(rebuilt)),
+                frequent_items=tuple(FrequentItem(label, *counts[1:]) for label, counts in items),
+                distributions=unchanged,
+                crowds=crowds_of(k, before, alone, sizes),
             )
 
-        rebuilt = reconstruction_to_be(recoding.slots, self.job.set_valued.graph, self.job.degree)
-        return together(rebuilt, recoding.measured_to_be()).then(facts)
+        rebuilt = reconstruction_to_be(recoding.slots, self.job.set_valued.graph, k)
+        counted = (self._items_to_be(staged), *self._crowds_to_be(recoding), self.unchanged_counts(staged, audit))
+        return together(rebuilt, recoding.measured_to_be(), *counted).then(facts)
+
+    def _items_to_be(self, staged: Staged[SetValuedRecoding]) -> Pending[list[tuple[str, tuple[int, ...]]]]:
+        """The most frequent base items: rows that list them there, records, rows that have them certainly, and possibly."""
+        release, linked = staged.release, staged.recoding.evidence()["linked"]
+        certain = F.when(F.col(MAX_ERRORS) == 0, F.col(BASE)).otherwise(F.array_except(BASE, UNCERTAIN))
+        possible = F.when(F.col(MAX_ERRORS) == 0, F.col(BASE)).otherwise(F.array_union(BASE, UNCERTAIN))
+        lists = [
+            (release, F.col(BASE)), (linked, F.col(quoted(self.job.columns.items))), (release, certain), (release, possible),
+        ]  # fmt: skip
+        return frequent_items_to_be(lists, 0, self.named_from, staged.small)
+
+    def _crowds_to_be(self, recoding: SetValuedRecoding) -> tuple[Pending[Crowds], Pending[Crowds]]:
+        """Records by how many have the same items; and by how many rows may be theirs."""
+        items = F.sort_array(item_set(self.job.columns.items))
+        alike = recoding.evidence()["linked"].groupBy(items).agg(F.count(F.lit(1)).alias(ROWS))
+        rows = recoding.slots.select(F.lit(1).cast("bigint").alias(ROWS), F.size(SLOTS).cast("bigint").alias(SIZE))
+        return crowds_to_be(alike, self.job.degree), crowds_to_be(rows, self.job.degree, F.col(SIZE))
+
+    def says(self, facts: SetValuedFacts) -> list[str]:
+        """The chance to find a row, what it costs, and that items are not protected."""
+        value = "" if self.job.columns.label is None else f", so which {self.job.columns.label},"
+        chance = f"at most 1 in {facts.required_k}"
+        promise = f"Whoever knows the items of everybody tells which row{value} is a person's with a chance of {chance}."
+        error = facts.measures.er
+        lost = [] if error is None else [f"A published row has {show(error)} wrong items for every item of its record."]
+        return [promise, *lost, "The items themselves are not protected."]
 
     def sections(self, facts: SetValuedFacts) -> list[Section]:
         return set_valued_sections(facts)

@@ -1,6 +1,6 @@
 """The set_valued family's part of a report: what was lost, what counts are worth, what an attacker gains, order and graph.
 
-Built from numbers only: no item and no sensitive value, which are values of records.
+Built from numbers, and from items and sensitive values that k rows or more of the release have.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from anon_spark.families.set_valued.facts import (
     QueryErrors,
     Rebuilt,
     SetValuedFacts,
-    SetValuedRisk,
     UncertainItems,
 )
 from anon_spark.model.estimate import RULE
-from anon_spark.report.formats import seconds, show, wording
-from anon_spark.report.items import Item, Picture, Section, Table, Text
-from anon_spark.report.plots import range_name, rates_plot, sizes_plot
+from anon_spark.report.columns import crowd_items, distribution_items
+from anon_spark.report.formats import NOTHING, counted, percent, seconds, show, wording
+from anon_spark.report.items import Bars, Item, Section, Table, Text
+from anon_spark.report.plots import range_name
+from anon_spark.report.relational import MEASURE_HEAD
 from anon_spark.risk.item_sets.relink_facts import Attack, KnownLink, LinkAttack
 
 ERROR_RATE = "error rate (ER): wrong items of a row per item of its record, expected over the draw"
@@ -35,6 +36,14 @@ GRAPHS: Mapping[GraphKind, str] = {
     "ring": "ring: neighbourhoods overlap",
     "groups": "groups: disjoint neighbourhoods",
 }
+REBUILT = {
+    "records_looked_at": "records looked at",
+    "records_known_in_all_items_by_who_knows_the_order": "records known in all items, by who knows the order of rows",
+    "items_known_by_who_knows_the_order": "items known, by who knows the order of rows",
+    "records_known_in_all_items_from_the_rows_alone": "records known in all items, from the rows alone",
+    "rows_whose_most_similar_row_is_a_neighbour": "rows whose most similar row is a neighbour",
+    "more_may_be_known": "more may be known, because the search was cut short",
+}
 ATTACKS: Mapping[Attack, str] = {"fit": "nearest row that fits", "simulation": "most frequent in own draws"}
 
 
@@ -44,11 +53,13 @@ def set_valued_sections(facts: SetValuedFacts) -> list[Section]:
     counts = []
     if facts.queries is not None:
         counts.append(Section("What counts are worth", _query_items(facts.queries, facts.example)))
+    shown = [*distribution_items(facts.distributions, facts.required_k), *_frequent_items(facts)]
     return [
         *weak,
         Section("What was lost", _loss_items(facts.measures, facts.uncertain_items)),
+        *([Section("Items and sensitive values before and after", shown)] if shown else []),
         *counts,
-        Section("What an attacker gains", _risk_items(facts.risk)),
+        Section("What an attacker gains", _risk_items(facts)),
         Section("Order and graph", _order_items(facts)),
     ]
 
@@ -70,18 +81,36 @@ def _weak_items(facts: SetValuedFacts) -> list[Item]:
 
 def _loss_items(measures: Measures, uncertain: Sequence[UncertainItems]) -> list[Item]:
     rows = [
-        (ERROR_RATE, measures.er),
-        ("uncertain items of a row, mean", measures.uncertain),
-        ("greatest number of wrong items of a row, mean", measures.max_errors),
-        ("records without items, left out of the error rate", measures.empty),
+        (ERROR_RATE, measures.er, "items per item", "less"),
+        ("uncertain items of a row, mean", measures.uncertain, "items", "fewer"),
+        ("greatest number of wrong items of a row, mean", measures.max_errors, "items", "fewer"),
+        ("records without items, left out of the error rate", measures.empty, "records", NOTHING),
     ]
     sizes = {range_name(group.least, group.most): group.rows for group in uncertain}
-    bars = "; ".join(f"{name}: {show(count)} rows" for name, count in sizes.items())
-    plot = sizes_plot(sizes, "rows", "uncertain items of a row")
+    unit = "rows, by uncertain items of a row; fewer uncertain items are better"
     return [
-        Table("", ("measure", "value"), rows, "No item is generalized: a row is a record with errors."),
-        Picture("Rows by their uncertain items", plot, f"Bars by number of uncertain items. {bars}."),
+        Table("", MEASURE_HEAD, rows, "No item is generalized: a row is a record with errors."),
+        Bars("Rows by their uncertain items", list(sizes), {"rows": list(sizes.values())}, unit),
     ]
+
+
+def _frequent_items(facts: SetValuedFacts) -> list[Item]:
+    """The most frequent items: how many rows have them for certain, how many perhaps, and how many records have them."""
+    if not facts.frequent_items:
+        return []
+    names = [item.label for item in facts.frequent_items]
+    rows = max(1, facts.records)
+    series = {
+        "source": [item.records / rows for item in facts.frequent_items],
+        "release, certainly": [item.certain / rows for item in facts.frequent_items],
+        "release, possibly": [item.possible / rows for item in facts.frequent_items],
+    }
+    note = (
+        f"An item is named only if at least {show(facts.required_k)} rows list it. The true count lies between certainly and "
+        "possibly."
+    )
+    unit = "share of records or rows that have the item"
+    return [Bars("The most frequent items", names, series, unit, note, as_share=True)]
 
 
 def _query_items(queries: QueryErrors, example: CountExample | None) -> list[Item]:
@@ -89,14 +118,17 @@ def _query_items(queries: QueryErrors, example: CountExample | None) -> list[Ite
         f"{show(queries.number)} random queries of each type were answered on the published items (base) and on the "
         "originals. The error of a query is the difference of the two counts as a share of all rows."
     )
+    names = [
+        f"rows that have {counted(queries.size_present, 'item')} (type I)",
+        f"rows that have none of {counted(queries.size_absent, 'item')} (type II)",
+    ]
     errors = {
-        f"rows with all {show(queries.size_present)} items (type I)": queries.present,
-        f"rows with none of {show(queries.size_absent)} items (type II)": queries.absent,
+        "if nothing is said": [queries.present_if_nothing_is_said, queries.absent_if_nothing_is_said],
+        "on the release": [queries.present, queries.absent],
     }
-    bars = "; ".join(f"{name}: {show(error)}" for name, error in errors.items())
     items: list[Item] = [
         Text("", [words]),
-        Picture("Mean error of a count (QE)", rates_plot(errors), f"Mean error by type of query. {bars}."),
+        Bars("Mean error of a count (QE)", names, errors, "share of all rows; less is better", as_share=True),
     ]
     if example is not None:
         rows = [
@@ -106,15 +138,17 @@ def _query_items(queries: QueryErrors, example: CountExample | None) -> list[Ite
             ("by the base items alone", example.base),
         ]
         note = "The true count is never outside the bounds; anon_spark.count counts like this on any release."
-        items.append(Table("Example: how many rows have some frequent item", ("rows that have it", "count"), rows, note))
+        items.append(Table("Example: how many rows have some frequent item", ("rows that have it", "rows"), rows, note))
     return items
 
 
-def _risk_items(risk: SetValuedRisk) -> list[Item]:
-    return [*_attack_items(risk.link_attack), *_known_link_items(risk.known_link), *_rebuilt_items(risk.reconstruction)]
+def _risk_items(facts: SetValuedFacts) -> list[Item]:
+    risk, crowds = facts.risk, crowd_items(facts.crowds, "items; in the release rows that may be the person's")
+    attack = _attack_items(risk.link_attack, crowds)
+    return [*attack, *_known_link_items(risk.known_link), *_rebuilt_items(risk.reconstruction)]
 
 
-def _attack_items(attack: LinkAttack) -> list[Item]:
+def _attack_items(attack: LinkAttack, crowds: Sequence[Item]) -> list[Item]:
     """Each simulated rate next to the promise, and the rule that judges it."""
     words = (
         "Somebody who knows all item sets and the method, but no sensitive value and no draw, guesses which row is whose. "
@@ -123,13 +157,20 @@ def _attack_items(attack: LinkAttack) -> list[Item]:
     promise, estimates = attack.promised_at_most, attack.estimates.items()
     judged = [f"{wording(ATTACKS[name])}: {estimate}; promised at most {promise:.4f}." for name, estimate in estimates]
     rule = f"{RULE} With so many draws that is a rate of {attack.refused_from_a_rate_of:.4f}."
-    rates = {**{ATTACKS[name]: estimate.rate for name, estimate in estimates}, "promised at most": promise}
-    bars = "; ".join(f"{name}: {show(rate)}" for name, rate in rates.items())
+    rates = {"rate": [estimate.rate for _, estimate in estimates]}
+    unit, note = "share of records whose row was found; less is better", "The thin line is the 95 % interval."
+    head = ("attack", "rate, 0 to 1 (less is better)", "standard error", "standard errors above the promise")
+    drawn = f"{show(attack.sampled_records)} records, {show(attack.fresh_draws)} fresh draws."
+    rows = [(ATTACKS[name], one.rate, one.error, one.errors_above) for name, one in estimates]
     return [
         Text("", [words, *judged, rule]),
-        Picture("Share of records found", rates_plot(rates, promise), f"Share of records whose row was found. {bars}."),
-        Table("Link attack", ("measure", "value"), [(wording(name), value) for name, value in vars(attack).items()]),
-    ]
+        *crowds,
+        Bars(
+            "Records found by a link attack", [ATTACKS[name] for name, _ in estimates], rates, unit, note, as_share=True,
+            limit=(promise, "promised at most"), intervals=[estimate.interval for _, estimate in estimates],
+        ),
+        Table("Link attack", head, rows, drawn, folded=True),
+    ]  # fmt: skip
 
 
 def _known_link_items(known: KnownLink) -> list[Item]:
@@ -153,7 +194,7 @@ def _known_link_items(known: KnownLink) -> list[Item]:
     if known.none is not None and known.neighbour is not None:
         words += f" A known link lifts the rate of a neighbour from {known.none.rate:.4f} to {known.neighbour.rate:.4f}."
     head = ("known beside all item sets and the graph", "rows found", "95 % interval", "standard error")
-    return [Text("", [words]), Table("What one known link tells", head, rows)]
+    return [Table("What one known link tells (share of rows found; less is better)", head, rows, words)]
 
 
 def _rebuilt_items(rebuilt: Rebuilt) -> list[Item]:
@@ -162,8 +203,14 @@ def _rebuilt_items(rebuilt: Rebuilt) -> list[Item]:
         "where one possibility is left for all records of a group; of rings, by chaining rows that overlap. The share below was "
         "rebuilt so, without any draw. Do not use this family where an item is sensitive."
     )
-    rows = [(wording(name), value) for name, value in vars(rebuilt).items()]
-    return [Text("", [words]), Table("Reconstruction of item sets", ("measure", "value"), rows)]
+    rows = [(REBUILT[name], *_rebuilt(value)) for name, value in vars(rebuilt).items()]
+    return [Table("Reconstruction of item sets", MEASURE_HEAD, rows, words)]
+
+
+def _rebuilt(value: float | bool) -> tuple[object, str, str]:
+    if isinstance(value, bool):
+        return value, "yes or no", "no"
+    return (value, "records", NOTHING) if isinstance(value, int) else (percent(value), "share", "less")
 
 
 def _order_items(facts: SetValuedFacts) -> list[Item]:
@@ -182,4 +229,7 @@ def _order_items(facts: SetValuedFacts) -> list[Item]:
     ]
     orders = [(ORDERS.get(kind, kind), blocks) for kind, blocks in facts.orders.items()]
     note = f"Asked for: {facts.order}. Of the orders tried in a block, the one with the fewest errors is taken."
-    return [Table("", ("what", "value"), rows), Table("Order of the records", ("order", "blocks"), orders, note)]
+    return [
+        Table("How the rows were made", ("what", "value"), rows, folded=True),
+        Table("Order of the records", ("order", "blocks"), orders, note, folded=True),
+    ]

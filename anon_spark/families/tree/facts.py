@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from anon_spark.families.tree.settings import Cost, Search
-from anon_spark.model.facts import Facts, FitStatistics, json_name
+from anon_spark.model.facts import Distribution, Facts, FitStatistics, json_name
 from anon_spark.risk import StructureRisk, TreeKnowledge
 
 
@@ -175,6 +175,7 @@ class TreeFacts(TreeFit):
     supports: tuple[SupportRange, ...]
     highest_share: float | None
     risk: AttackerGain
+    distributions: tuple[Distribution, ...] = ()
 
     def summary(self) -> list[str]:
         """The cut by node type, and how many relations were disassociated."""

@@ -44,6 +44,8 @@ from anon_spark.model.tree import Forest, TreeSchema
 from anon_spark.pending import Pending
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
+from anon_spark.report.columns import detail_words
+from anon_spark.report.formats import counted, percent
 from anon_spark.risk import tree_attack
 from anon_spark.samples.orders import orders
 from anon_spark.samples.sample import Sample
@@ -219,7 +221,18 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
             highest_share=promised.get("highest_share"),
             risk=self._attacked(recoding),
         )
-        return Pending.known(facts)
+        unchanged = self.unchanged_counts(staged, audit)
+        return unchanged.then(lambda distributions: replace(facts, distributions=distributions))
+
+    def says(self, facts: TreeFacts) -> list[str]:
+        """The crowd of a person, what is left of each node type, and of the relations."""
+        relations_known = f" and up to {counted(facts.n, 'relation')} between them" if facts.n else ""
+        known = f"up to {counted(facts.m, 'value')} of a record{relations_known}"
+        crowd = f"Whoever knows {known} finds at least {facts.required_k} records that fit, or none."
+        kept = facts.measures.relations_kept
+        relations = [] if kept is None else [f"{percent(kept)} of the relations between values are kept."]
+        words = detail_words({one.name: one.ncp for one in facts.published})
+        return [crowd, *(text.replace("Column", "Node type", 1) for text in words), *relations]
 
     def sections(self, facts: TreeFacts) -> list[Section]:
         return tree_sections(facts)

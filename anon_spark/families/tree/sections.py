@@ -1,22 +1,35 @@
 """The tree family's part of a report: what was lost, what holds, what attackers gain, how the cut was found.
 
-From numbers and names of node types alone: no value, no label of a hierarchy, and not which relations were disassociated.
+From numbers, names of node types, and values of unchanged columns that k records or more have: no label of a node, and not
+which relations were disassociated.
 """
 
 from __future__ import annotations
 
+import math
+
 from anon_spark.families.tree.facts import KnowledgeAttack, TreeFacts
-from anon_spark.model.estimate import EXACT_RULE
-from anon_spark.model.facts import LevelShares
-from anon_spark.report.formats import seconds, show
-from anon_spark.report.items import Item, Picture, Section, Table, Text
-from anon_spark.report.plots import range_name, rates_plot, shares_plot, sizes_plot, trail_plot
+from anon_spark.model.estimate import EXACT_RULE, INTERVAL_ERRORS
+from anon_spark.report.columns import detail_items, distribution_items
+from anon_spark.report.formats import NOTHING, counted, seconds, show
+from anon_spark.report.items import Bars, Item, Picture, Section, Table, Text
+from anon_spark.report.plots import range_name, trail_plot
+from anon_spark.report.relational import MEASURE_HEAD
 
 MEASURES = {
     "rpd": "chance to guess a path (RPD), 0 to 1",
     "rpd_a": "what cuts were compared by (RPD_a)",
     "ncp": "how many other values a published one could be (NCP), 0 to 1",
     "relations_kept": "relations that are kept, as a share",
+}
+UNITS = {"rpd": ("chance", "less"), "rpd_a": ("chance", "less"), "ncp": ("share", "less"), "relations_kept": ("share", "more")}
+STRUCTURE = {
+    "relations": ("relations that were disassociated", "relations", "fewer"),
+    "drawn": ("pieces of knowledge with one of them", "pieces", NOTHING),
+    "seen": ("of these, some record shows it that way", "pieces", "fewer"),
+    "exposed": ("of these, fewer than k records do", "pieces", "fewer"),
+    "least": ("fewest records that show it that way", "records", "more"),
+    "found": ("exposed, and the person is among these records", "pieces", "fewer"),
 }
 OTHERS = (
     "A label that has other published labels below it stands for the values that these leave over: any of its group, but none "
@@ -29,6 +42,8 @@ SEARCHES = {
     "acs": "acs: all cuts",
 }
 COUNTED = {"driver": "where the search ran", "tasks": "in tasks"}
+KNOWLEDGE_NOTE = "Pieces of knowledge that were drawn; fewer that fit 1 to k - 1 records are better."
+PROMISED = "Promised: no knowledge within m and n fits 1 to k - 1 records."
 RULE_OF_THREE = "Where none of so many draws was found, the true share is below 3 / drawn with 95 %."
 AWARE = (
     "Somebody who knows the schema can look for a value that stands without the node type that was above it: such a value lost "
@@ -40,36 +55,42 @@ AWARE = (
 def tree_sections(facts: TreeFacts) -> list[Section]:
     """The sections of a release.
 
-    Guarantee: no label and no support below required_k; ValueError if the facts hold one.
+    Guarantee: no support below required_k; ValueError if the facts hold one.
     """
     small = sum(supports.least < facts.required_k for supports in facts.supports)
     if small:
         raise ValueError(f"supports: {small} ranges start below k = {facts.required_k}. Count what the audit verified only.")
+    shown = distribution_items(facts.distributions, facts.required_k)
     return [
         Section("What was lost", _loss_items(facts)),
-        Section("What many records share", _support_items(facts)),
+        *([Section("Every unchanged column before and after", shown)] if shown else []),
         Section("What an attacker gains", _risk_items(facts)),
+        Section("What many records share", _support_items(facts)),
         Section("How the cut was found", _search_items(facts)),
     ]
 
 
 def _loss_items(facts: TreeFacts) -> list[Item]:
-    measures = [(MEASURES[name], value) for name, value in vars(facts.measures).items() if value is not None]
-    items: list[Item] = [Table("", ("measure", "value"), measures)]
-    shares = [LevelShares(one.name, (one.exact, one.group, one.root)) for one in facts.published]
-    words = "; ".join(
-        f"{one.name}: {show(one.exact)} as they were, {show(one.group)} as a group, {show(one.root)} as the root"
-        for one in facts.published
-    )
-    picture = shares_plot(shares, "values", ("as they were", "as a group", "as the root"))
-    items.append(Picture("How the values of each node type are published", picture, f"Shares of the values. {words}."))
+    measures = [(MEASURES[name], value, *UNITS[name]) for name, value in vars(facts.measures).items() if value is not None]
+    names = [one.name for one in facts.published]
+    parts = {
+        "as they were": [one.exact for one in facts.published],
+        "as a group": [one.group for one in facts.published],
+        "as the root": [one.root for one in facts.published],
+    }
+    title, unit = "How the values of each node type are published", "share of values; more as they were is better"
+    items: list[Item] = [
+        Text("", [*([OTHERS] if facts.partial else []), _relation_words(facts)]),
+        *detail_items({one.name: one.ncp for one in facts.published}, "node type", "values"),
+        Bars(title, names, parts, unit, as_share=True, stacked=True, most=1.0),
+        Table("", MEASURE_HEAD, measures),
+    ]
     rows = [
         (cut.name, cut.values, cut.label_count or "in *", cut.labels[0], "yes" if cut.sensitive else "no")
         for cut in facts.node_types
     ]
     head = ("node type", "values", "labels in the cut", "of them values as they were", "sensitive")
     items.append(Table("Node types", head, rows))
-    items.append(Text("", [*([OTHERS] if facts.partial else []), _relation_words(facts)]))
     if facts.disassociated:
         pairs = [(pair.upper, pair.lower, pair.pairs) for pair in facts.disassociated]
         items.append(Table("Relations disassociated", ("upper node type", "lower node type", "pairs of labels"), pairs))
@@ -79,7 +100,7 @@ def _loss_items(facts: TreeFacts) -> list[Item]:
 def _relation_words(facts: TreeFacts) -> str:
     if facts.disassociated_relations:
         return (
-            f"{show(facts.disassociated_relations)} relations between labels were disassociated in all records: the lower value "
+            f"Disassociated in all records: {counted(facts.disassociated_relations, 'relation')} between labels. The lower value "
             "stands beside the upper one there, without what hung below it. A true relation may be missing from a record; "
             "none was invented."
         )
@@ -94,9 +115,9 @@ def _support_items(facts: TreeFacts) -> list[Item]:
         f"them, was counted in the release by the audit: each is in at least {facts.required_k} records."
     )
     sets = {range_name(supports.least, supports.most): supports.sets for supports in facts.supports}
-    counts = "; ".join(f"{name} records: {show(number)}" for name, number in sets.items())
-    picture = sizes_plot(sets, "sets", "records that share a set of labels and relations")
-    items: list[Item] = [Text("", [words]), Picture("How many records share what may be known", picture, f"{counts}.")]
+    unit = "sets, by records that share the set; more records are better"
+    bars = Bars("How many records share what may be known", list(sets), {"sets": list(sets.values())}, unit)
+    items: list[Item] = [Text("", [words]), bars]
     if facts.highest_share is not None and facts.l is not None:
         share = f"The most frequent sensitive value has a share of {show(facts.highest_share)} among records that fit."
         items.append(Text("", [f"{share} At most {show(1 / facts.l)} is promised."]))
@@ -104,37 +125,45 @@ def _support_items(facts: TreeFacts) -> list[Item]:
 
 
 def _risk_items(facts: TreeFacts) -> list[Item]:
-    attacks = list(facts.risk.knowledge_attack.values())
+    attacks, aware = list(facts.risk.knowledge_attack.values()), facts.risk.structure_attack
     words = (
         "Somebody draws knowledge from true records and looks for published records that fit. What is promised leaves none, or "
         f"{facts.required_k} and more; the other rows show what more knowledge finds."
     )
-    rates = {_known(attack): attack.share_below for attack in attacks}
-    shares = "; ".join(f"{name}: {show(rate)}" for name, rate in rates.items())
+    rates = [attack.share_below for attack in attacks]
+    names = [f"{_known(attack)} ({'promised' if attack.promised else 'not promised'})" for attack in attacks]
     rows = [
         (_known(row), "yes" if row.promised else "no", row.drawn, row.nothing, row.below, row.least, row.lost)
         for row in attacks
     ]
     few = f"fit 1 to {facts.required_k - 1}"
-    head = ("known", "promised", "drawn", "fit no record", few, "fewest that fit", "without the person")
+    head = ("known", "promised", "drawn", "fit no record", few, "fewest records that fit", "without the person")
     items: list[Item] = [
-        Text("", [words, f"Promised within the promise: 0. {RULE_OF_THREE} {EXACT_RULE}"]),
-        Picture("Share of what was drawn that fits fewer than k records, but some", rates_plot(rates), f"{shares}."),
-        Table("Knowledge attack", head, rows),
+        Text("", [words, *([AWARE] if aware is not None else []), f"{PROMISED} {RULE_OF_THREE} {EXACT_RULE}"]),
+        Bars(
+            "Knowledge that fits fewer than k records, but some", names, {"share": rates},
+            "share of what was drawn; less is better", "The thin line is the 95 % interval.", as_share=True, most=1.0,
+            intervals=[_interval(attack) for attack in attacks],
+        ),
     ]
-    aware = facts.risk.structure_attack
     if aware is not None:
-        items += [
-            Text("", [AWARE]),
-            Table("Structure-aware attacker", ("measure", "value"), list(vars(aware).items())),
-        ]
-    return items
+        seen = [(STRUCTURE[name][0], value, *STRUCTURE[name][1:]) for name, value in vars(aware).items()]
+        items.append(Table("Structure-aware attacker", MEASURE_HEAD, seen))
+    return [*items, Table("Knowledge attack", head, rows, KNOWLEDGE_NOTE, folded=True)]
+
+
+def _interval(attack: KnowledgeAttack) -> tuple[float, float]:
+    """The 95 % interval of the share (Wilson), which holds for few draws and for none that was found."""
+    drawn, share = max(1, attack.drawn), attack.share_below
+    square = INTERVAL_ERRORS**2 / drawn
+    middle, half = share + square / 2, INTERVAL_ERRORS * math.sqrt(share * (1 - share) / drawn + square / (4 * drawn))
+    low = 0.0 if attack.below == 0 else max(0.0, (middle - half) / (1 + square))
+    return low, min(1.0, (middle + half) / (1 + square))
 
 
 def _known(attack: KnowledgeAttack) -> str:
-    kind = "groups" if attack.level else "values"
-    absent = f", {show(attack.negated)} {kind} absent" if attack.negated else ""
-    return f"{show(attack.labels)} values, {show(attack.relations)} relations{absent}"
+    absent = f", {counted(attack.negated, 'group' if attack.level else 'value')} absent" if attack.negated else ""
+    return f"{counted(attack.labels, 'value')}, {counted(attack.relations, 'relation')}{absent}"
 
 
 def _search_items(facts: TreeFacts) -> list[Item]:
@@ -157,7 +186,7 @@ def _search_items(facts: TreeFacts) -> list[Item]:
     words = f"From {show(first)} for everything alike to {show(last)}."
     return [
         Picture("Best loss by cuts judged", trail_plot(search.trail, max(search.evaluated, last_at)), words),
-        Table("", ("what", "value"), rows),
+        Table("How the search went", ("what", "value"), rows, folded=True),
     ]
 
 

@@ -270,8 +270,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"privacy.m": True}, "privacy.m: should be a whole number"),
     ({**PROTECTED, "privacy.l": 1}, "privacy.l: should be at least 2"),
     ({"privacy.l": 3}, "privacy.l: needs columns.sensitive_items: the items that must stay rare among the rows that fit"),
-    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. It belongs to lattice and mst, not to relational_transaction; "
-     "remove it, or change the family."),
+    ({"privacy.suppression": 0.1}, "privacy.suppression: unknown key. It belongs to lattice and mst, not to "
+     "relational_transaction; remove it, or change the family."),
     # transaction columns
     ({"columns.transactions": ABSENT}, "columns.transactions: is required"),
     ({"columns.transactions": []}, "columns.transactions: needs at least one entry"),

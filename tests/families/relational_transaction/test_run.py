@@ -119,9 +119,13 @@ def test_a_run_publishes_what_the_audit_verified(town: Town, event_log: EventLog
     assert town.runs[-1].guarantee == "(4,2^2)-diversity of goods_sensitive on goods and age, income, city"
 
     # what never escapes
-    texts = [page, event_log.read_text(since=mark), repr(town.runs), (town.folder / "report" / "town.json").read_text()]
-    for value in ("Inhabitant", "-wares", "113.0625"):
+    logged = event_log.read_text(since=mark)
+    texts = [page, logged, repr(town.runs), (town.folder / "report" / "town.json").read_text()]
+    for value in ("Inhabitant", "113.0625"):
         assert not any(value in text for text in texts), value
+    assert "-wares" not in logged  # the report names items that k rows or more show
+    assert all(item.alone + item.grouped >= 4 for item in facts.frequent_items) and facts.frequent_items
+    assert {shown.column for shown in facts.distributions} >= {"age", "income", "city"} == set(facts.detail_lost)
     assert list((town.folder / "work").iterdir()) == []
 
 

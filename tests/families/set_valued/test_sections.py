@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from anon_spark.families.set_valued.facts import (
     CountExample,
     FitTimes,
+    FrequentItem,
     Measures,
     QueryErrors,
     Rebuilt,
@@ -20,9 +20,9 @@ from anon_spark.families.set_valued.facts import (
 )
 from anon_spark.families.set_valued.sections import set_valued_sections
 from anon_spark.model.estimate import Estimate
-from anon_spark.report import Picture, Section, Table, Text
+from anon_spark.model.facts import CrowdRange
+from anon_spark.report import Bars, Section, Table, Text
 from anon_spark.report.formats import plain
-from anon_spark.report.plots import rates_plot, sizes_plot
 from anon_spark.risk.item_sets.known_link import KnownLinkRisk
 from anon_spark.risk.item_sets.relink_facts import KnownLink, LinkAttack
 
@@ -73,20 +73,34 @@ def tables(sections: list[Section]) -> dict[str, Table]:
 
 
 def texts(sections: list[Section]) -> str:
-    return " ".join(line for part in sections for item in part.items if isinstance(item, Text) for line in item.paragraphs)
+    """Paragraphs, and notes of tables."""
+    items = [item for part in sections for item in part.items]
+    lines = [item.paragraphs if isinstance(item, Text) else [item.note] for item in items if isinstance(item, Text | Table)]
+    return " ".join(line for paragraphs in lines for line in paragraphs)
 
 
 def test_every_part_is_there(whole: list[Section]) -> None:
     assert [part.title for part in whole] == [
         "What was lost", "What counts are worth", "What an attacker gains", "Order and graph",
     ]  # fmt: skip
-    shown = [item for part in whole for item in part.items if isinstance(item, Picture)]
-    assert [picture.title for picture in shown] == [
-        "Rows by their uncertain items", "Mean error of a count (QE)", "Share of records found",
-    ]  # fmt: skip
-    assert "16 – 31: 5,990 rows" in shown[0].alt
-    assert "(type I): 0.0123" in shown[1].alt and "none of 5 items (type II): 0.0456" in shown[1].alt
-    assert "0.207" in shown[2].alt and "0.198" in shown[2].alt and "promised at most: 0.2" in shown[2].alt
+    uncertain, errors, found = (item for part in whole for item in part.items if isinstance(item, Bars))
+    assert (uncertain.title, uncertain.names, uncertain.series["rows"]) == (
+        "Rows by their uncertain items", ["0", "16 – 31"], [10, 5990],
+    )  # fmt: skip
+    assert errors.title == "Mean error of a count (QE)" and errors.series["on the release"] == [0.0123, 0.0456]
+    assert found.title == "Records found by a link attack" and found.series["rate"] == [0.207, 0.198]
+    assert found.limit == (0.2, "promised at most") and found.intervals[0] == FIT.interval
+
+
+def test_items_are_shown_as_certain_and_possible() -> None:
+    item = FrequentItem("bread", records=900, certain=300, possible=1200)
+    crowds = (CrowdRange(1, 1, 0.9, 0.0), CrowdRange(2, 4, 0.1, 0.0), CrowdRange(5, None, 0.0, 1.0))
+    sections = set_valued_sections(facts_of(frequent_items=(item,), crowds=crowds))
+    shown = {item.title: item for part in sections for item in part.items if isinstance(item, Bars)}
+    assert shown["The most frequent items"].series == {
+        "source": [0.15], "release, certainly": [0.05], "release, possibly": [0.2],
+    }  # fmt: skip
+    assert shown["Crowds before and after"].names == ["1 (found)", "2 – 4", "5 and more"]
 
 
 def test_numbers_stand_where_they_belong(whole: list[Section]) -> None:
@@ -97,7 +111,7 @@ def test_numbers_stand_where_they_belong(whole: list[Section]) -> None:
         ("certainly", 46), ("estimated", 332.5), ("possibly", 766), ("by the base items alone", 157),
     ]  # fmt: skip
     assert [row[1] for row in found["Order and graph/Order of the records"].rows] == [1, 1]
-    order = {row[0]: row[1] for row in found["Order and graph/"].rows}
+    order = {row[0]: row[1] for row in found["Order and graph/How the rows were made"].rows}
     assert (order["Blocks"], order["Pairs of a record and a row it may be"], order["Time of sorting"]) == (2, 30000, "0.50 s")
     assert "Equal sensitive values kept apart by" not in order
 
@@ -106,8 +120,8 @@ def test_it_says_that_items_are_not_protected(whole: list[Section]) -> None:
     assert "Items are not protected." in texts(whole)
     assert "never against the published one" in texts(whole)
     rebuilt = tables(whole)["What an attacker gains/Reconstruction of item sets"]
-    assert [row[1] for row in rebuilt.rows] == [6000, 0.4, 0.9, 0.11, 0.3, False]
-    assert rebuilt.rows[3][0] == "Records known in all items from the rows alone"
+    assert [row[1] for row in rebuilt.rows] == [6000, "40 %", "90 %", "11 %", "30 %", False]
+    assert rebuilt.rows[3][0] == "records known in all items, from the rows alone"
 
 
 @pytest.mark.parametrize(
@@ -132,16 +146,17 @@ def test_parts_without_facts_are_left_out() -> None:
     assert "What counts are worth/Example: how many rows have some frequent item" not in bare
     known = KnownLink.of([KnownLinkRisk("none", 9, 3, FIT), KnownLinkRisk("other", 9, 3, SIMULATION)])
     told = set_valued_sections(facts_of(risk=replace(RISK, known_link=known)))
-    assert [row[1] for row in tables(told)["What an attacker gains/What one known link tells"].rows] == [0.207, 0.198]
+    (known_links,) = (item for title, item in tables(told).items() if "known link" in title)
+    assert [row[1] for row in known_links.rows] == [0.207, 0.198]
     assert "lifts the rate" not in texts(told)
 
 
 def test_rates_are_shown_with_what_they_are_judged_by(whole: list[Section]) -> None:
-    rows = tables(whole)["What an attacker gains/Link attack"].rows
-    assert [tuple(row) for row in rows[:4]] == [
-        ("Sampled records", 500), ("Fresh draws", 256), ("Rate by fit", 0.207), ("Rate by simulation", 0.198),
+    attack = tables(whole)["What an attacker gains/Link attack"]
+    assert [tuple(row[:3]) for row in attack.rows] == [
+        ("nearest row that fits", 0.207, 0.0034), ("most frequent in own draws", 0.198, 0.0034),
     ]  # fmt: skip
-    assert [row[0] for row in rows[-2:]] == ["Promised at most", "Refused from a rate of"] and len(rows) == 14
+    assert attack.note == "500 records, 256 fresh draws."
     assert "Nearest row that fits: 0.2070 (95 % interval 0.2003 to 0.2137" in texts(whole)
     assert "not above the promise); promised at most 0.2000." in texts(whole)
 
@@ -150,7 +165,7 @@ def test_the_json_of_a_run_keeps_its_names() -> None:
     told = plain(FACTS)
     assert list(told) == [
         "required_k", "k", "l", "order", "graph", "truth", "records", "universe", "statistics", "measures", "orders",
-        "uncertain_items", "queries", "example", "definition_only", "risk",
+        "uncertain_items", "queries", "example", "definition_only", "risk", "frequent_items", "distributions", "crowds",
     ]  # fmt: skip
     assert told["uncertain_items"][1] == {"from": 16, "to": 31, "rows": 5990}
     assert told["statistics"] == {"seconds": 3.5, "seconds_sort": 0.5, "seconds_blocks": 0.2}
@@ -169,18 +184,3 @@ def test_a_summary_tells_what_is_worth_and_what_is_found() -> None:
     undecided = replace(FACTS.risk, reconstruction=replace(FACTS.risk.reconstruction, more_may_be_known=True))
     *_, last = replace(FACTS, graph="groups", risk=undecided).summary()
     assert last == "The items are not protected: 40.0% or more of the records can be worked out from the rows alone."
-
-
-def test_the_promise_is_a_line_of_its_own() -> None:
-    rates = {"nearest": 0.21, "promised at most": 0.2}
-    with_line, without = rates_plot(rates, 0.2), rates_plot(rates)
-    assert with_line.startswith("<svg") and with_line == rates_plot(rates, 0.2)
-    assert len(re.findall("stroke-dasharray", with_line)) == len(re.findall("stroke-dasharray", without)) + 1
-    assert rates_plot({"nothing": 0.0}).startswith("<svg")
-
-
-def test_sizes_are_bars_with_their_numbers() -> None:
-    sizes = {"0": 10, "16 – 31": 5990}
-    drawn = sizes_plot(sizes, "rows", "uncertain items of a row")
-    assert drawn == sizes_plot(sizes, "rows", "uncertain items of a row")
-    assert all(text in drawn for text in ("5,990", "16 – 31", "uncertain items of a row"))

@@ -25,7 +25,7 @@ from anon_spark.families.tree.sections import tree_sections
 from anon_spark.families.tree.settings import Settings
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import NodeType, TreeSchema
-from anon_spark.report import Picture, Section, Table, Text
+from anon_spark.report import Bars, Picture, Section, Table, Text
 from anon_spark.report.formats import plain
 from anon_spark.risk import StructureRisk, TreeKnowledge
 
@@ -84,6 +84,10 @@ def tables(sections: list[Section]) -> dict[str, Table]:
     return {f"{part.title}/{item.title}": item for part in sections for item in part.items if isinstance(item, Table)}
 
 
+def bars(sections: list[Section]) -> dict[str, Bars]:
+    return {item.title: item for part in sections for item in part.items if isinstance(item, Bars)}
+
+
 def texts(sections: list[Section]) -> str:
     return " ".join(line for part in sections for item in part.items if isinstance(item, Text) for line in item.paragraphs)
 
@@ -96,22 +100,28 @@ def test_every_part_is_there() -> None:
     sections = tree_sections(FACTS)
     assert [part.title for part in sections] == [
         "What was lost",
-        "What many records share",
         "What an attacker gains",
+        "What many records share",
         "How the cut was found",
     ]
-    assert sum(isinstance(item, Picture) for part in sections for item in part.items) == 4
+    assert sum(isinstance(item, Picture) for part in sections for item in part.items) == 1
+    assert list(bars(sections)) == [
+        "Detail lost", "How the values of each node type are published", "Knowledge that fits fewer than k records, but some",
+        "How many records share what may be known",
+    ]  # fmt: skip
     shown = tables(sections)
-    assert [value for _, value in shown["What was lost/"].rows] == [0.02, 0.0123, 0.25, 0.9]
+    assert [row[1] for row in shown["What was lost/"].rows] == [0.02, 0.0123, 0.25, 0.9]
+    assert [row[3] for row in shown["What was lost/"].rows] == ["less", "less", "less", "more"]
     assert shown["What was lost/Node types"].rows[1] == ("shop", 30, "in *", 0, "no")
     assert list(shown["What was lost/Relations disassociated"].rows) == [("city", "shop", 2), ("shop", "item", 1)]
-    assert "3 relations between labels were disassociated" in texts(sections)
+    assert "Disassociated in all records: 3 relations between labels." in texts(sections)
     assert "stands for the values that these leave over" in texts(sections)
     assert "a share of 0.4 among records that fit. At most 0.5 is promised." in texts(sections)
     known = [row[:3] for row in shown["What an attacker gains/Knowledge attack"].rows]
     assert known[0] == ("3 values, 2 relations", "yes", 1000) and known[1][0].endswith(", 4 groups absent")
-    assert ("exposed", 30) in shown["What an attacker gains/Structure-aware attacker"].rows
-    search = dict(map(tuple, shown["How the cut was found/"].rows))
+    aware = shown["What an attacker gains/Structure-aware attacker"].rows
+    assert ("of these, fewer than k records do", 30, "pieces", "fewer") in aware
+    search = dict(map(tuple, shown["How the cut was found/How the search went"].rows))
     assert search["Cuts there are"] == "about 10^13" and search["Stopped early"] == "by max_cuts"
     assert search["Equal siblings that were put together"] == 12
 
@@ -120,21 +130,29 @@ def test_what_does_not_apply_is_left_out() -> None:
     search = replace(SEARCH, stopped_by=None, cost="rpd", cuts="1234")
     sections = tree_sections(replace(WHOLE, measures=Measures(0.02, None, 0.25, None), search=search, merged_siblings=None))
     shown = tables(sections)
-    assert [value for _, value in shown["What was lost/"].rows] == [0.02, 0.25]
+    assert [row[1] for row in shown["What was lost/"].rows] == [0.02, 0.25]
     assert "What was lost/Relations disassociated" not in shown
     assert "the release also holds the records as nested values" in texts(sections)
     assert "sensitive value" not in texts(sections)
     assert "What an attacker gains/Structure-aware attacker" not in shown
-    rows = dict(map(tuple, shown["How the cut was found/"].rows))
+    rows = dict(map(tuple, shown["How the cut was found/How the search went"].rows))
     assert "Stopped early" not in rows and rows["Cuts there are"] == "1,234" and None not in rows.values()
     assert not any("siblings" in row for row in rows)  # records were dropped, so they were not counted
 
 
 def test_how_values_are_published_is_drawn() -> None:
     sections = tree_sections(replace(FACTS, partial=False))
-    (picture,) = [item for item in sections[0].items if isinstance(item, Picture)]
-    assert "city: 0.5 as they were, 0.3 as a group, 0.2 as the root; shop: 0 as they were" in picture.alt
+    drawn = bars(sections)["How the values of each node type are published"]
+    assert drawn.stacked and drawn.names == ["city", "shop"]
+    assert drawn.series == {"as they were": [0.5, 0.0], "as a group": [0.3, 0.0], "as the root": [0.2, 1.0]}
     assert "leave over" not in texts(sections)
+
+
+def test_a_share_of_nothing_found_has_an_interval() -> None:
+    drawn = bars(tree_sections(FACTS))["Knowledge that fits fewer than k records, but some"]
+    assert drawn.series == {"share": [0.0, 0.0, 0.25]}
+    (low, high), _, (from_, to) = (interval or (0.0, 1.0) for interval in drawn.intervals)
+    assert low == 0 and 0.003 < high < 0.005 and 0.22 < from_ < 0.25 < to < 0.28
 
 
 def test_supports_below_k_are_refused() -> None:
@@ -146,7 +164,7 @@ def test_keys_of_the_json() -> None:
     said = plain(FACTS)
     assert set(said) == {
         "required_k", "m", "n", "l", "disassociated", "negations", "nested", "classes", "search", "records", "nodes",
-        "merged_siblings", "measures", "partial", "published", "supports", "highest_share", "risk",
+        "merged_siblings", "measures", "partial", "published", "supports", "highest_share", "risk", "distributions",
     }  # fmt: skip
     assert said["classes"][0] == {
         "class": "city", "parent": None, "sensitive": False, "values": 9, "height": 2, "labels": [4, 2, 0],

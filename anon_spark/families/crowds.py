@@ -1,0 +1,53 @@
+"""Sizes of crowds and frequent items of a table, not collected yet: counts for reports of several families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from anon_spark.auditing.guarantees.k_anonymity import buckets_of, classes_by_size
+from anon_spark.columns import PREFIX, ROWS
+from anon_spark.engine import gathered
+from anon_spark.pending import Pending
+
+ALONE = PREFIX + "alone"
+ITEM, PLACES = PREFIX + "item", PREFIX + "places"
+MOST_ITEMS = 8
+
+Crowds = tuple[Mapping[int, int], int]  # rows by doublings of k of their crowd's size, -1 below k; rows in crowds of one
+
+
+def crowds_to_be(tuples: DataFrame, k: int, size: Column | None = None) -> Pending[Crowds]:
+    """The crowds of distinct tuples with their ROWS. size: of the crowd of a tuple, if it is not its rows."""
+    size, least = F.col(ROWS) if size is None else size, max(2, k)
+    alone = F.coalesce(F.sum(F.when(size == 1, F.col(ROWS))), F.lit(0)).alias(ALONE)
+    by_size = classes_by_size(tuples.where(F.col(ROWS) > 0), size, least, [alone])
+    return Pending.of(by_size, lambda rows: (buckets_of(rows), sum(row[ALONE] for row in rows)))
+
+
+def frequent_items_to_be(
+    lists: Sequence[tuple[DataFrame, Column]], by: int, k: int, small: bool = False
+) -> Pending[list[tuple[str, tuple[int, ...]]]]:
+    """The most frequent items of several columns of lists: the item, and how many rows have it in each list.
+
+    by: the place of the list that decides: at least k rows must have an item there, and the most frequent are taken.
+    Cost: a scan of every frame and one groupBy; at most MOST_ITEMS rows reach the driver.
+    """
+    cells = [
+        frame.select(F.explode(F.array_distinct(items)).alias(ITEM), F.lit(place).alias(PLACES))
+        for place, (frame, items) in enumerate(lists)
+    ]
+    united = cells[0]
+    for more in cells[1:]:
+        united = united.unionByName(more)
+    counts = [F.count_if(F.col(PLACES) == place).alias(f"{PLACES}{place}") for place in range(len(lists))]
+    counted = gathered(united, small).groupBy(ITEM).agg(*counts).where(F.col(f"{PLACES}{by}") >= k)
+    frequent = counted.orderBy(F.desc(f"{PLACES}{by}"), ITEM).limit(MOST_ITEMS)
+
+    def found(rows: Sequence[Row]) -> list[tuple[str, tuple[int, ...]]]:
+        told = [(str(row[ITEM]), tuple(int(row[f"{PLACES}{place}"]) for place in range(len(lists)))) for row in rows]
+        return sorted(told, key=lambda item: (-item[1][by], item[0]))
+
+    return Pending.of(frequent, found)
