@@ -10,7 +10,7 @@ from pathlib import Path
 
 BEGINNING = 1 << 16  # bytes that are looked at
 SEPARATORS = (",", ";", "\t", "|")
-WORDS = {"\t": "tab"}
+WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class CsvForm:
     @property
     def told(self) -> str:
         """In words."""
-        header = "the first line has the names" if self.header else "no line of names"
-        return f"columns separated by {WORDS.get(self.sep, self.sep)}, {header}"
+        return f"columns separated by {WORDS[self.sep]}, {'names' if self.header else 'no names'} in the first line"
 
 
 def csv_form(path: Path) -> CsvForm | None:

@@ -16,7 +16,10 @@ def refuse_unseen(entries: Sequence[Dictionary]) -> None:
     unseen = {entry.name: (entry.unseen_values, entry.unseen_rows) for entry in entries if entry.unseen_values}
     if not unseen:
         return
-    listed = "; ".join(f"{name}: {values:,} values in {rows:,} rows" for name, (values, rows) in unseen.items())
+    listed = "; ".join(
+        f"{name}: {values:,} value{'s' if values > 1 else ''} in {rows:,} row{'s' if rows > 1 else ''}"
+        for name, (values, rows) in unseen.items()
+    )
     strange = {entry.name: _strange(entry) for entry in entries if entry.unseen_values}
     hints = " ".join(hint for entry in entries if entry.unseen_values for hint in _hints(entry))
     raise UnseenValues(

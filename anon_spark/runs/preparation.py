@@ -123,7 +123,7 @@ def _csv_hint(spec: InputSpec) -> str:
     if not other:
         return ""
     options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in other.items())
-    return f" The file looks as if it had {form.told}: say input.options: {{{options}}}."
+    return f" The file seems to have {form.told}: say input.options: {{{options}}}."
 
 
 def _refuse_unwritable_report(report: str | None) -> None:

@@ -155,4 +155,4 @@ def dates(rows: int = 2_000, seed: int = 17) -> list[dict[str, Any]]:
 def frame(spark: SparkSession, rows: list[dict[str, Any]], schema: str | None = None) -> DataFrame:
     """The rows as a table."""
     many: Any = rows
-    return spark.createDataFrame(many, schema)  # type: ignore[arg-type]
+    return spark.createDataFrame(many, schema)
