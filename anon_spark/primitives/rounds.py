@@ -152,4 +152,4 @@ def _temporary_root(spark: SparkSession) -> str:
             "On a cluster the private working directory must be named: give `work:` in the job file or workdir= in the "
             "API, a place that all workers see."
         )
-    return str(user_root())
+    return f"file:{user_root()}"  # with its scheme: the default file system of a local session need not be this machine's

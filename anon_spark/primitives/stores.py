@@ -31,8 +31,8 @@ class Store:
     @classmethod
     def of(cls, uri: str, key: str = "work") -> Store:
         """Raises ConfigurationError, which names the key of the job, for a store that cannot be managed from here."""
-        if "://" not in uri and not uri.startswith("file:"):
-            return cls(fs.LocalFileSystem(), str(Path(uri).absolute()))
+        if "://" not in uri:
+            return cls(fs.LocalFileSystem(), str(Path(uri.removeprefix("file:")).absolute()))
         try:
             filesystem, path = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", uri))  # Hadoop has other schemes for S3
         except (pa.ArrowInvalid, OSError) as error:

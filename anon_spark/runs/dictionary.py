@@ -95,7 +95,7 @@ def write(steps: Pipeline[Any, Any, Any], source: DataFrame, rows: Sequence[Entr
         page = Path(output.report)
         file = page.with_name(page.stem + SUFFIX)
         file.parent.mkdir(parents=True, exist_ok=True)
-        content = {"run_id": metadata.get("run_id"), "entries": [asdict(row) for row in rows]}
+        content = {"run_id": metadata.get("run_id"), "description": steps.description, "entries": [asdict(row) for row in rows]}
         file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return [str(file)]
     return []

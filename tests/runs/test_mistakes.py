@@ -144,7 +144,7 @@ def test_steps_are_told_one_per_line(spark: SparkSession, job: Callable[..., str
 def test_arguments_of_python_are_checked_with_advice(spark: SparkSession) -> None:
     table, ages = spark.createDataFrame([(1, "a")], "age int, ill string"), an.Hierarchy.intervals(0, 9, [5])
     lattice: Any = an.LatticeAnonymizer
-    for faulty, advice in (
+    mistakes: list[tuple[Callable[[], Any], str]] = [
         (lambda: lattice(k=2, quasi_identifiers=["age"]), "give a mapping of columns to hierarchies"),
         (lambda: lattice(k=2, quasi_identifiers={"age": {"from": 0}}), "age needs a Hierarchy, not dict"),
         (lambda: lattice(k=2, quasi_identifiers={"age": ages}, sensitive="ill"), r"such as \['ill'\]"),
@@ -152,7 +152,8 @@ def test_arguments_of_python_are_checked_with_advice(spark: SparkSession) -> Non
         (lambda: lattice(k=2, quasi_identifiers={"age": ages}).fit("people.csv"), "Read it first"),
         (lambda: lattice(k=2, quasi_identifiers={"age": ages}).fit([1, 2]), "not list"),
         (lambda: lattice(k=2, quasi_identifiers={"aeg": ages}).fit(table), "Did you mean: age"),
-    ):
+    ]
+    for faulty, advice in mistakes:
         with pytest.raises(ConfigurationError, match=advice):
             faulty()
     with pytest.warns(UserWarning, match="goes through Spark"):
