@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,11 @@ def crowded() -> pa.Table:
     person = [7150 if 150 <= number < 180 else 7000 + number for number in range(ROWS)]
     code = [len(name) * 100 + ord(name[0]) if name else None for name in city]
     return people(city=city, person_id=person, city_code=code)
+
+
+def messages(text: str) -> list[str]:
+    """The lines of the error stream without those of progress."""
+    return [line for line in text.splitlines() if not re.match(r"\d+ of \d+  ", line)]
 
 
 @dataclass(frozen=True)
