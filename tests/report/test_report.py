@@ -81,6 +81,14 @@ def test_page_is_a_document_and_the_notebook_gets_a_scoped_fragment() -> None:
     assert selectors and all(one.strip().startswith(".asr") for one in selectors)
 
 
+def test_styles_of_jupyter_do_not_reach_the_fragment() -> None:
+    """JupyterLab aligns cells to the right by a rule of two classes, colours every second row, and floats description lists."""
+    sheet = report_of()._repr_html_().split("<style>")[1].split("</style>")[0]
+    assert ".asr .asr-inner td:not(.asr-num) { text-align: left; }" in sheet
+    assert ".asr .asr-inner tbody tr:nth-child(n), .asr .asr-inner tbody tr:hover { background: none; }" in sheet
+    assert ".asr .asr-counts dt, .asr .asr-counts dd { float: none; width: auto; }" in sheet
+
+
 def test_what_is_not_covered_stands_before_the_details() -> None:
     html = report_of().to_html()
     assert html.index("What it does not cover") < html.index("Checks of the staged release") < html.index("The run")
