@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from anon_spark.assessment.facts import RiskFacts
 from anon_spark.assessment.population.estimates import NOT_COVERED
 from anon_spark.assessment.sections import sections_of
 from anon_spark.model.findings import UNIQUE_ROWS, Finding
-from anon_spark.report import markdown
 from anon_spark.report.formats import listed, percent, plain, show
 from anon_spark.report.items import Check, Section
-from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, steps_of, write
+from anon_spark.report.page import Notice, Step, sections_dict, steps_of
+from anon_spark.report.rendered import Rendered
 
 FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
 HOMOGENEOUS = 0.01  # share of rows in classes with one sensitive value, above which it is to be looked at
@@ -29,7 +27,7 @@ LIMITS = (
 )
 
 
-class RiskPage(ABC):
+class RiskPage(Rendered, ABC):
     """What the renderers show of one assessment or of two."""
 
     @property
@@ -50,26 +48,6 @@ class RiskPage(ABC):
 
     @abstractmethod
     def particulars(self) -> list[tuple[str, str]]: ...
-
-    def to_json(self) -> str:
-        """Machine readable: stable keys, no drawings; nan and infinity are null."""
-        return json_text(self)
-
-    def to_markdown(self) -> str:
-        """For a terminal or a pull request; a drawing is replaced by its words."""
-        return markdown.render(self)
-
-    def to_html(self) -> str:
-        """One page that needs nothing else: no network, no script."""
-        return html(self, page=True)
-
-    def _repr_html_(self) -> str:
-        """The same inside a notebook; its style reaches nothing outside it."""
-        return html(self, page=False)
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, and .json and .md beside it; return where the page is."""
-        return write(self, path)
 
     @property
     def over(self) -> str:

@@ -5,20 +5,18 @@ From numbers and names alone, as in the report of a run. It ranks nothing: the r
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from anon_spark.model.findings import Finding
-from anon_spark.report import markdown
 from anon_spark.report.formats import NOTHING, is_number, plain, show
 from anon_spark.report.items import Bars, Check, Section, Table, Text
-from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, write
+from anon_spark.report.page import Notice, Step, sections_dict
+from anon_spark.report.rendered import Rendered
 from anon_spark.report.run_report import TEST_KEY, versioned
 
 FORMAT = 1  # of the JSON; raised when a key changes its meaning or goes
@@ -71,7 +69,7 @@ class Compared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Rendered):
     """Verified releases of one version of one table, measured alike.
 
     attack: what the simulated attack says of the raw table (sampled_rows, expected, worst).
@@ -114,26 +112,6 @@ class Comparison:
         fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "releases"}
         releases = [plain(asdict(release)) for release in self.releases]
         return {"format": FORMAT, **fields, "releases": releases, "sections": sections_dict(self.sections)}
-
-    def to_json(self) -> str:
-        """Machine readable: stable keys, no drawing."""
-        return json_text(self)
-
-    def to_markdown(self) -> str:
-        """For a terminal or a pull request; the drawing is replaced by its words."""
-        return markdown.render(self)
-
-    def to_html(self) -> str:
-        """One page that needs nothing else: no network, no script."""
-        return html(self, page=True)
-
-    def _repr_html_(self) -> str:
-        """The same inside a notebook; its style reaches nothing outside it."""
-        return html(self, page=False)
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, and .json and .md beside it; return where the page is."""
-        return write(self, path)
 
     # -- what a page shows ----------------------------------------------------------------------------------------
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from anon_spark.model.facts import Facts
 from anon_spark.model.findings import Finding, of_level, verdict_sentence
-from anon_spark.report import markdown
 from anon_spark.report.formats import plain, seconds, show, wording
 from anon_spark.report.items import Bars, Check, Item, Picture, Section, Table, Text
-from anon_spark.report.page import Notice, Step, html, json_text, sections_dict, write
+from anon_spark.report.page import Notice, Step, sections_dict
+from anon_spark.report.rendered import Rendered
 
 __all__ = ["Bars", "Check", "Item", "Notice", "Picture", "RunReport", "Section", "Status", "Table", "Text"]
 
@@ -57,7 +55,7 @@ TEST_KEY = Notice(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunReport:
+class RunReport(Rendered):
     """The report of one run: what it did, what it promises and what it does not.
 
     Guarantee: shows only what it is given; a run with a failed check cannot be reported as published. The caller hands
@@ -178,29 +176,6 @@ class RunReport:
         """Everything but the drawings, as JSON types; every key is always there."""
         fields = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "sections"}
         return {"format": FORMAT, **fields, "verdict": self.verdict, "sections": sections_dict(self.sections)}
-
-    def to_json(self) -> str:
-        """Machine readable: stable keys, no drawings; nan and infinity are null."""
-        return json_text(self)
-
-    def to_markdown(self) -> str:
-        """For a terminal or a pull request; a drawing is replaced by its words."""
-        return markdown.render(self)
-
-    def to_html(self) -> str:
-        """One page that needs nothing else: no network, no script."""
-        return html(self, page=True)
-
-    def _repr_html_(self) -> str:
-        """The same inside a notebook; its style reaches nothing outside it."""
-        return html(self, page=False)
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, and .json and .md beside it; return where the page is.
-
-        Guarantee: each file is replaced as a whole or not at all, the page last; missing folders are made.
-        """
-        return write(self, path)
 
 
 def versioned(table: str | None, version: int | None) -> str | None:

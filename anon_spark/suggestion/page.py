@@ -8,10 +8,10 @@ from typing import Any
 
 from anon_spark.assessment import Assessment
 from anon_spark.model.findings import Finding
-from anon_spark.report import markdown
 from anon_spark.report.formats import percent
 from anon_spark.report.items import Check, Section, Table, Text
-from anon_spark.report.page import Notice, Step, html, sections_dict
+from anon_spark.report.page import Notice, Step, sections_dict
+from anon_spark.report.rendered import Rendered
 from anon_spark.suggestion.families import SuggestedFamily
 from anon_spark.suggestion.hierarchies import SuggestedHierarchy
 from anon_spark.suggestion.outlook import Expected
@@ -28,7 +28,7 @@ LONG = 24  # characters of a value that is shown
 
 
 @dataclass(frozen=True)
-class SuggestionPage:
+class SuggestionPage(Rendered):
     """A suggestion as the renderers show it."""
 
     profile: TableProfile
@@ -90,16 +90,6 @@ class SuggestionPage:
 
     def to_dict(self) -> dict[str, Any]:
         return {"rows": self.profile.rows, "family": self.family.name, "sections": sections_dict(self.sections)}
-
-    def to_markdown(self) -> str:
-        return markdown.render(self)
-
-    def to_html(self) -> str:
-        """One page that needs nothing else: no network, no script."""
-        return html(self, page=True)
-
-    def _repr_html_(self) -> str:
-        return html(self, page=False)
 
     def _roles(self) -> Section:
         rows = []
