@@ -133,6 +133,9 @@ def _parser() -> argparse.ArgumentParser:
     hierarchy.add_argument("--edges", action="store_true", help="the file holds child,parent pairs")
     hierarchy.add_argument("--header", action="store_true", help="the first line of the file holds names")
     hierarchy.add_argument("--values", help="a text file of values, one per line, to complete a mask or date rule")
+    ways = ("prefix", "order", "frequency")
+    hierarchy.add_argument("--by", choices=ways, help="SOURCE has values, one per line: group them so")
+    hierarchy.add_argument("--steps", metavar="NUMBERS", help="of --by: letters, group sizes or rows per level, as in 3,1")
     hierarchy.add_argument("--save", help="save as .json, or as a level table .csv")
     hierarchy.add_argument("--lines", type=int, default=60, help="how much of the tree to show")
     return parser

@@ -54,6 +54,8 @@ def shown_arguments(anonymizer: Any) -> dict[str, str]:
 def _short(value: object) -> str:
     if isinstance(value, Hierarchy):
         return f"{value.leaf_count:,} values, {value.height} levels above"
+    if isinstance(value, Rule):
+        return f"rule {value.to_dict()['rule']}"
     return str(value)
 
 

@@ -54,7 +54,7 @@ TEST_KEY = Notice(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RunReport(Rendered):
     """The report of one run: what it did, what it promises and what it does not.
 
@@ -96,6 +96,9 @@ class RunReport(Rendered):
         stops = len(of_level(self.findings, "stop"))
         if stops and self.status == "published":
             raise ValueError(f"status: published, but {stops} findings stop it. Report the run as failed.")
+
+    def __repr__(self) -> str:
+        return f"RunReport({self.title}: {self.verdict})"
 
     @property
     def verdict(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ def _loaded(options: argparse.Namespace) -> dict[str, Hierarchy | Rule]:
         return _of_job(source, options.column)
     if options.column is not None:
         raise ConfigurationError("--column goes with a job file only.")
+    if options.by is not None:
+        return {Path(source).stem: _grouped(_lines(source, "SOURCE"), options.by, options.steps)}
     if source.lstrip().startswith("{"):
         return {INLINE: load_hierarchy(_spec(parse(source, INLINE), INLINE))}
     settings: dict[str, Any] = {"edges" if options.edges else "levels": source, "header": options.header}
@@ -78,11 +81,26 @@ def _spec(settings: object, where: str) -> HierarchySpec:
 def _completed(name: str, rule: Rule, values: str | None) -> Hierarchy:
     if values is None:
         raise ConfigurationError(f"{name}: this rule is completed by the values of a column. Give them with --values FILE.")
+    return rule.build(_lines(values, "--values"))
+
+
+def _lines(file: str, what: str) -> list[str]:
+    """The values in a text file, one per line."""
     try:
-        lines = Path(values).read_text(encoding="utf-8").splitlines()
+        return [line for line in Path(file).read_text(encoding="utf-8").splitlines() if line]
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"--values: {values} cannot be read. Check the path; it must be UTF-8 text.") from error
-    return rule.build(line for line in lines if line)
+        raise ConfigurationError(f"{what}: {file} cannot be read. Check the path; it must be UTF-8 text.") from error
+
+
+def _grouped(values: Sequence[str], by: str, steps: str | None) -> Hierarchy:
+    """A hierarchy of values: by their first letters, in order, or by how often each line is there."""
+    try:
+        numbers = [int(step) for step in (steps or "").split(",")]
+    except ValueError:
+        raise ConfigurationError("--steps: give whole numbers, one per level, such as 3,1 letters or 10,100 rows.") from None
+    if by == "prefix":
+        return Hierarchy.by_prefix(values, numbers)
+    return Hierarchy.by_order(values, numbers) if by == "order" else Hierarchy.by_frequency(Counter(values), numbers)
 
 
 def _saved(hierarchy: Hierarchy, path: Path) -> str:

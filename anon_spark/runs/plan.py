@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 
 from anon_spark.errors import DataError
 from anon_spark.model.findings import Finding
@@ -27,6 +28,10 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     duration: str | None = None
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{escape(line)}</li>" for line in self.lines())
+        return f"<div><p><strong>What a run would do</strong></p><ul>{items}</ul></div>"
 
     def lines(self) -> list[str]:
         at = "" if self.input_version is None else f" at version {self.input_version}"

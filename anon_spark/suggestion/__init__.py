@@ -31,7 +31,7 @@ __all__ = ["Suggestion", "suggest"]
 JOB, PAGE = "job.yaml", "profile.html"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suggestion:
     """What `suggest` found: a role with a reason for every column, hierarchies, a family, and a look at risk and loss.
 
@@ -78,6 +78,14 @@ class Suggestion:
         except OSError as error:
             raise ConfigurationError(f"{target} cannot be written ({error.strerror}). Choose another folder.") from error
         return job
+
+    def __repr__(self) -> str:
+        """Names and numbers only, no value of the table."""
+        quasi = ", ".join(self.named("quasi_identifier")) or "none"
+        return (
+            f"Suggestion({self.profile.rows:,} rows, {len(self.columns)} columns, family {self.family.name}, "
+            f"quasi-identifiers: {quasi})"
+        )
 
     def to_html(self) -> str:
         """The page of the profile. It contains values of the table."""

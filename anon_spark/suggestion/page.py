@@ -130,7 +130,7 @@ def _level(level: int, height: int) -> str:
 def _described(column: ColumnProfile) -> list[Any]:
     ends = ""
     if column.is_number and column.least is not None:
-        ends = f"{column.least:g} – {column.greatest:g}"
+        ends = f"{_number(column.least)} – {_number(column.greatest)}"
     elif column.is_day and column.first_day is not None:
         ends = f"{column.first_day} – {column.last_day}"
     frequent = ", ".join(f"{_short(value)} ({rows:,})" for value, rows in column.frequent(SHOWN))
@@ -160,6 +160,10 @@ def notes(column: ColumnProfile) -> list[str]:
     if column.null_lists:
         found.append(f"{column.null_lists:,} rows without a list")
     return found
+
+
+def _number(number: float | None) -> str:
+    return "" if number is None else f"{number:.0f}" if number == int(number) else f"{number:.6g}"
 
 
 def _short(value: str) -> str:

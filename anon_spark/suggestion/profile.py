@@ -47,11 +47,11 @@ class ColumnProfile:
     other_day: int = 0
     code: int = 0
     identifying: Mapping[str, int] = field(default_factory=dict)
-    least: float | None = None
-    greatest: float | None = None
-    first_day: str | None = None
-    last_day: str | None = None
-    values: Mapping[str, int] = field(default_factory=dict)
+    least: float | None = field(default=None, repr=False)
+    greatest: float | None = field(default=None, repr=False)
+    first_day: str | None = field(default=None, repr=False)
+    last_day: str | None = field(default=None, repr=False)
+    values: Mapping[str, int] = field(default_factory=dict, repr=False)
     null_lists: int = 0  # of an array: rows without one
 
     @property

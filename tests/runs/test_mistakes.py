@@ -103,6 +103,7 @@ def test_a_fault_of_job_or_hierarchy_is_found_at_once(
     [
         (["run", "jobs.yaml"], "no such job file; check the path"), (["plan", "tab.yaml"], "line 2, column 1: is not YAML"),
         (["plan", "list.yaml"], "should be a section of keys"), (["plan", "job.yaml", "--set", "k 5"], "should be key=value"),
+        (["hierarchy", "sex.csv", "--by", "prefix"], "--steps: give whole numbers"),
         (["init", "people.csv", "--option", "header"], "give KEY=VALUE"), (["hierarchy", "two.csv"], "different parents"),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
+from anon_spark.cli import main
 from anon_spark.errors import HierarchyError
 from anon_spark.io.csv_form import csv_form
 from anon_spark.model.hierarchy import Hierarchy
@@ -96,3 +97,12 @@ def test_another_encoding_and_no_file(tmp_path: Path) -> None:
     form = csv_form(file)
     assert form is not None and form.options == {"header": "true", "sep": ";", "encoding": "ISO-8859-1"}
     assert csv_form(tmp_path / "nothing.csv") is None
+
+
+def test_values_of_a_file_are_grouped_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "codes.txt").write_text("A01\nA01\nA02\nB70\n", encoding="utf-8")
+    place = str(tmp_path / "codes.txt")
+    assert main(["hierarchy", place, "--by", "prefix", "--steps", "1", "--save", str(tmp_path / "codes.csv")]) == 0
+    assert (tmp_path / "codes.csv").read_text(encoding="utf-8").splitlines() == ["A01;A…;*", "A02;A…;*", "B70;B…;*"]
+    assert main(["hierarchy", place, "--by", "frequency", "--steps", "2"]) == 0
+    assert "(rare) (2 leaves)" in capsys.readouterr().out

@@ -120,6 +120,7 @@ def test_a_look_ahead_measures_risk_and_loss(spark: SparkSession) -> None:
     losses = [point.loss for point in found.outlook]
     assert losses == sorted(losses)
     assert "What a release would look like" in found._repr_html_()
+    assert repr(found) == "Suggestion(300 rows, 3 columns, family mst, quasi-identifiers: age, postal_code)"  # no value
 
 
 def test_one_line_makes_a_verified_table(spark: SparkSession) -> None:
