@@ -314,7 +314,7 @@ def test_unseen_values_of_a_batch_are_an_error_or_left_out(spark: SparkSession, 
     """Pitfall 11: never the top term, never an IndexError; the message counts and does not tell."""
     k = run.recoding.k
     known, odd = pair(spark, run.recoding, k), pair(spark, run.recoding, k, **{"j`ob": "Zqnew", "no.": BASE + 12})
-    with pytest.raises(DataError, match=rf"no\.: 1 values in {k} rows; j`ob: 1 values in {k} rows") as error:
+    with pytest.raises(DataError, match=rf"no\.: 1 value in {k} rows; j`ob: 1 value in {k} rows") as error:
         run.recoding.transform(known.union(odd))
     assert "Zq" not in str(error.value)
     assert str(BASE + 12) not in str(error.value)

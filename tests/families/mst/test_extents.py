@@ -147,7 +147,7 @@ def test_other_ends_are_not_published(town: Town, tmp_path: Path, monkeypatch: p
     ("entry", "text"),
     [
         ({"levels": "hierarchies/city.csv", "publish": "extent"}, "whole numbers"),
-        ({"mask": {}, "publish": "extent"}, "not with a mask or dates"),
+        ({"mask": {}, "publish": "extent"}, "not with mask"),
         ({"intervals": {"from": 20, "to": 60, "widths": [10], "exact": False}, "publish": "extent"}, "leave exact: false out"),
         ({"intervals": {"from": 20, "to": 59, "widths": []}, "publish": "rounded_extent"}, "at least one width"),
     ],
@@ -158,7 +158,7 @@ def test_what_has_no_extent_is_refused(town: Town, tmp_path: Path, entry: dict[s
 
 
 def test_other_families_have_no_extents(town: Town, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="publish: unknown key"):
+    with pytest.raises(ConfigurationError, match="publish: should be one of label, range, bounds"):
         town.copied(tmp_path / "town").job(**ASKED | {"family": "lattice"})
 
 
