@@ -54,7 +54,7 @@ class SuggestionPage(Rendered):
 
     @property
     def guarantee(self) -> str:
-        return self.family.promise
+        return self.family.promise[:1].upper() + self.family.promise[1:]
 
     @property
     def not_covered(self) -> Sequence[str]:
@@ -96,9 +96,9 @@ class SuggestionPage(Rendered):
         for entry in self.columns:
             published = entry.role in ("quasi_identifier", "nested")
             hierarchy = self.hierarchies[entry.name].why if published and entry.name in self.hierarchies else ""
-            rows.append([entry.name, ROLES[entry.role], entry.confidence, entry.reason, hierarchy])
+            rows.append([entry.name, _kind(entry.column), ROLES[entry.role], entry.confidence, entry.reason, hierarchy])
         unsure = [place for place, entry in enumerate(self.columns) if entry.confidence == "low"]
-        table = Table("", ["column", "suggested role", "confidence", "because", "hierarchy"], rows, marked=unsure)
+        table = Table("", ["column", "type", "suggested role", "confidence", "because", "hierarchy"], rows, marked=unsure)
         return Section("What each column is for", [table])
 
     def _values(self) -> Section:
@@ -134,12 +134,15 @@ def _described(column: ColumnProfile) -> list[Any]:
     elif column.is_day and column.first_day is not None:
         ends = f"{column.first_day} – {column.last_day}"
     frequent = ", ".join(f"{_short(value)} ({rows:,})" for value, rows in column.frequent(SHOWN))
-    kind = column.leaf.kind.simpleString()
-    listed = f"array<{kind}>" if column.leaf.arrays else kind
     return [
-        column.name, listed, column.distinct, percent(column.null_share), percent(column.unique_share), ends, frequent,
+        column.name, _kind(column), column.distinct, percent(column.null_share), percent(column.unique_share), ends, frequent,
         "; ".join(notes(column)),
     ]  # fmt: skip
+
+
+def _kind(column: ColumnProfile) -> str:
+    kind = column.leaf.kind.simpleString()
+    return f"array<{kind}>" if column.leaf.arrays else kind
 
 
 def notes(column: ColumnProfile) -> list[str]:
