@@ -155,6 +155,7 @@ def _values_written(error: UnseenValues, place: str) -> str:
     """Write the unknown values as column;value;rows, for the owner alone; returns a message."""
     try:
         with open(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8", newline="") as file:
+            os.fchmod(file.fileno(), 0o600)  # the file may have been there, open to others
             lines = csv.writer(file, delimiter=";", lineterminator="\n")
             lines.writerows((name, value, rows) for name, values in error.values.items() for value, rows in values)
     except OSError as fault:

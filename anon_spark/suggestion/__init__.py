@@ -70,7 +70,9 @@ class Suggestion:
             raise ConfigurationError(f"{job} is there already, and may have been edited. Choose another folder, or remove it.")
         files = file_names(self.hierarchies)
         try:
-            (target / FOLDER if files else target).mkdir(parents=True, exist_ok=True)
+            target.mkdir(mode=0o700, parents=True, exist_ok=True)  # profile and level tables hold values of the table
+            if files:
+                (target / FOLDER).mkdir(exist_ok=True)
             for column, name in files.items():
                 (target / FOLDER / name).write_text(_csv(self.hierarchies[column].rows or ()), encoding="utf-8")
             (target / PAGE).write_text(self.to_html(), encoding="utf-8")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import overload
 
 import pandas as pd
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from anon_spark.auditing import verify
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.arguments import spark_frame
 from anon_spark.families.mst.anonymizer import MstAnonymizer
 from anon_spark.model.guarantee import KAnonymity
+from anon_spark.primitives.ordering import key_frame, shuffled
 from anon_spark.suggestion import suggest
 
 
@@ -39,7 +40,7 @@ def anonymize(
     """A k-anonymous copy of a table: hierarchies are suggested, and the result is verified before it is returned.
 
     quasi: columns that others may know of a person; None: those that `suggest` finds. Only quasi, sensitive and keep are in the
-    result, the last two unchanged, and its rows come in random order. A pandas table comes back as one.
+    result, the last two unchanged, and the order of its rows tells nothing of the table's. A pandas table comes back as one.
     Guarantee: k rows in every class of the quasi-identifiers, verified by the audit's code, else GuaranteeViolated. A table in
     which a person has several rows is refused where a column shows it: k rows may then be one person's.
     Not covered: what a whole class shares, kept columns that somebody knows, other tables of the same people, and whether every
@@ -60,5 +61,5 @@ def anonymize(
     ).fit(frame)
     release = fitted.transform(frame)
     verify(release, KAnonymity(k, tuple(hierarchies))).require()
-    shuffled = release.orderBy(F.rand())
-    return shuffled.toPandas() if isinstance(df, pd.DataFrame) else shuffled
+    mixed = shuffled(release, key_frame(frame.sparkSession, secrets.token_hex(16)), release.columns)
+    return mixed.toPandas() if isinstance(df, pd.DataFrame) else mixed

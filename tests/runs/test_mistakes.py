@@ -129,6 +129,7 @@ def test_a_fault_of_the_table_says_what_to_do(
 def test_unknown_values_reach_a_private_file_on_request(
     spark: SparkSession, job: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("values.csv").touch(mode=0o644)
     assert main(["plan", job(**{QUASI + "city": {"levels": "city.csv"}}), "--show-values", "values.csv"]) == 3
     assert "Ulm" not in capsys.readouterr().err
     assert Path("values.csv").read_text(encoding="utf-8") == "city;Ulm ;100\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ def test_roles_that_a_person_would_accept(spark: SparkSession, tmp_path: Path, n
     assert {entry.name: entry.role for entry in found.columns} == expected
     job = found.save(tmp_path / "job", "./table")
     check_files(load_job(job))  # the job can be read, and so can its hierarchies
+    assert stat.S_IMODE((tmp_path / "job").stat().st_mode) == 0o700
     assert "<h1>" in (tmp_path / "job" / "profile.html").read_text(encoding="utf-8")
     with pytest.raises(ConfigurationError, match="is there already"):
         found.save(tmp_path / "job", "./table")
@@ -128,6 +130,7 @@ def test_one_line_makes_a_verified_table(spark: SparkSession) -> None:
     release = an.anonymize(table, k=5, quasi=["age", "postal_code"], sensitive=["religion"])
     assert release.columns == ["age", "postal_code", "religion"] and release.count() == 300
     assert an.verify(release, an.KAnonymity(5, ("age", "postal_code"))).passed
+    assert release.collect() == release.collect()  # a retried task changes neither rows nor their order
     with pytest.warns(UserWarning, match="goes through Spark"):
         again = an.anonymize(table.select("age", "religion").toPandas(), k=5, quasi=["age"])
     assert list(again.columns) == ["age"] and again.groupby("age").size().min() >= 5
