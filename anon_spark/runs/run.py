@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from anon_spark.auditing import RowAccount, Verdict
 from anon_spark.engine import in_one_task
-from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated, Stopped
+from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeUnreachable, GuaranteeViolated, Stopped
 from anon_spark.families.contract import Staged
 from anon_spark.io.causes import known_cause
 from anon_spark.io.publication import version_of
@@ -20,6 +20,7 @@ from anon_spark.io.run_log import RunRow, append_run, begin_run_log
 from anon_spark.model.facts import Facts, without_labels
 from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
+from anon_spark.model.series import COVERS, NOT_COVERED, SeriesFacts, series_metrics
 from anon_spark.pending import together
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, sweep_work
@@ -31,6 +32,7 @@ from anon_spark.runs.findings import (
     drawn_before,
     failed_checks,
     of_input,
+    of_waiting,
     recognised,
     require_within,
     run_findings,
@@ -40,6 +42,8 @@ from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
 from anon_spark.runs.publishing import Step, at_work, nothing, published, settle
 from anon_spark.runs.repair import repair
+from anon_spark.runs.series.increment import Waiting, begun
+from anon_spark.runs.series.settling import opened
 from anon_spark.runs.software import versions
 
 ENDING = 10  # attempts to remove a workspace after a failure, within a second
@@ -65,6 +69,7 @@ class Trace:
     in_words: Sequence[str] = ()
     timings: dict[str, float] = field(default_factory=dict)
     labels: Counts = field(default_factory=dict)  # rows of each published label
+    series: SeriesFacts | None = None
 
     @contextmanager
     def timed(self, step: str, told: bool = True) -> Iterator[None]:
@@ -92,8 +97,9 @@ def run(
     identity = Identity(prepared, for_release)
     try:
         with trace.timed("identity"):
-            current = identity.already_published
-            again = [] if current else identity.second_draw(redraw)  # refused before anything is written
+            appends = prepared.job.output.appends  # who was published is in a ledger, person by person
+            current = None if appends else identity.already_published
+            again = [] if current or appends else identity.second_draw(redraw)  # refused before anything is written
         with trace.timed("clean"):
             begin_run_log(prepared.spark, prepared.job.output.runs)
             messages = _clean(prepared)
@@ -107,6 +113,9 @@ def run(
             trace.warnings, trace.findings = [*again, *notes], [*drawn_before(again), *of_input(notes)]
             _release(identity, trace, key, progress)
             trace.status = "published"
+    except Waiting as waiting:
+        trace.status, trace.message, trace.series = "waiting", str(waiting), waiting.facts
+        trace.findings = [*of_waiting(waiting), *trace.findings]
     except ConfigurationError:
         raise
     except AnonSparkError as error:
@@ -182,14 +191,23 @@ def _release(identity: Identity, trace: Trace, key: str, progress: Progress | No
 def _released(identity: Identity, trace: Trace, key: str, progress: Progress | None, workspace: Workspace) -> None:
     prepared = identity.prepared
     steps, source, contents = prepared.steps, prepared.source.frame, None
+    increment = None
     with trace.timed("input", told=False):
-        if workspace.small:  # a small table is copied: every plan over a Delta table first lists its files
+        if prepared.job.output.appends:
+            increment = begun(prepared, opened(prepared), workspace)
+            source = increment.rows
+        elif workspace.small:  # a small table is copied: every plan over a Delta table first lists its files
             source, contents = workspace.store(steps.needed(source), "input"), identity.contents_to_be
         else:
             trace.content = identity.content
     # 1. fit
     with trace.timed("fit"):
-        recoding = steps.fit(source, workspace, key, progress)
+        try:
+            recoding = steps.fit(source, workspace, key, progress)
+        except GuaranteeUnreachable as error:
+            if increment is None:
+                raise
+            raise increment.waits(str(error), by_family=True) from error
     trace.timings["search"] = recoding.statistics.seconds
     trace.facts, warnings = recoding.facts(), steps.warnings(recoding)
     trace.warnings = [*trace.warnings, *warnings]
@@ -205,6 +223,9 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         audit = steps.verify(at)
         trace.verdicts, trace.account = audit.verdicts, audit.account
         trace.content = trace.content or " ".join(audit.read)
+        if increment is not None:
+            complete, trace.content = increment.checked()
+            trace.verdicts = [*trace.verdicts, complete]
     require_all(trace.verdicts)
     with trace.timed("risk"):
         facts, depending, unique, trace.labels = together(
@@ -232,7 +253,15 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
             "look": len(of_level(trace.findings, "look")),
             **steps.metadata(recoding),
         }
-        trace.output_version = published(prepared, at.published, audit.content, metadata, trace.step)
+        appending = None
+        if increment is not None:
+            entered = increment.entered(steps.behind(at), audit.account.published, trace.run_id)
+            trace.verdicts, trace.series = [*trace.verdicts, entered.verdict], entered.facts
+            require_all(trace.verdicts)
+            metadata, appending = {**metadata, **entered.metadata}, increment.appending
+        trace.output_version = published(prepared, at.published, audit.content, metadata, trace.step, appending)
+        if increment is not None:
+            increment.confirm(trace.run_id)
 
 
 def require_all(verdicts: Sequence[Verdict]) -> None:
@@ -297,8 +326,8 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         versions=versions(),
         for_release=for_release,
         guarantee=str(guarantee),
-        covers=guarantee.covers,
-        not_covered=guarantee.does_not_cover,
+        covers=[*guarantee.covers, *([COVERS] if prepared.job.output.appends else [])],
+        not_covered=[*guarantee.does_not_cover, *(NOT_COVERED if prepared.job.output.appends else [])],
         checks=[Check(v.name, v.passed, v.violations, v.detail) for v in trace.verdicts],
         accounting=asdict(trace.account) if trace.account else {},
         warnings=list(trace.warnings),
@@ -307,6 +336,7 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         sections=list(trace.sections) if trace.status == "published" else [],
         facts=trace.facts if trace.status == "published" else without_labels(trace.facts),
         message=trace.message,
+        series=trace.series,
         in_words=list(trace.in_words) if trace.status == "published" else [],
     )
 
@@ -329,7 +359,7 @@ def _row(prepared: Preparation, report: RunReport, content: str | None) -> RunRo
         for_release=report.for_release,
         software=report.versions["anon-spark"],
         accounting=report.accounting,
-        metrics={**plain(report.facts), "timings": dict(report.timings)},
+        metrics={**plain(report.facts), **series_metrics(report.series), "timings": dict(report.timings)},
         content=content,
         findings=[asdict(finding) for finding in report.findings],
     )

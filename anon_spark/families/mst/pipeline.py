@@ -12,7 +12,7 @@ from anon_spark.auditing import RowAccount, Verdict, published_classes, verify_c
 from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
 from anon_spark.auditing.guarantees.l_diversity import l_diversity_check
 from anon_spark.auditing.reading.extents import Extent, Extents, with_labels, with_texts
-from anon_spark.auditing.truth.local_recoding import local_recoding_check
+from anon_spark.auditing.truth.local_recoding import assigned_rows, local_recoding_check
 from anon_spark.config.options import options_of
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
 from anon_spark.families.mst.anonymizer import MstAnonymizer
@@ -139,6 +139,15 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
             source, with_labels(release, extents), hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
         )
         return Examined(self._promise(source, with_texts(release, extents), hierarchies).get(), [coverage], account)
+
+    def behind(self, staged: Staged[MstRecoding]) -> DataFrame:
+        """The rows whose tuple was not left out."""
+        hierarchies = self.audited_hierarchies(staged.source)
+        assignment = staged.recoding.evidence()["assignment"]
+        return assigned_rows(staged.source, hierarchies, assignment, self.job.nulls, self.persons)
+
+    def behind_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame | None:
+        return None if self.job.privacy.suppression else self.in_scope(source)
 
     def facts(self, staged: Staged[MstRecoding], audit: Audit) -> Pending[MstFacts]:
         """Facts of the release; counts of fit and audit are reused."""

@@ -20,7 +20,7 @@ from anon_spark.auditing import (
     verify_trees,
     verify_trees_covered,
 )
-from anon_spark.auditing.truth.trees import Nulls
+from anon_spark.auditing.truth.trees import Nulls, persons_of_records
 from anon_spark.columns import quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, did_you_mean
@@ -175,6 +175,15 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
         found = published_labels(release) if self.job.tree.negations else []
         labels = [(name, value) for name, value in found if name is not None]
         return Examined([self._promised(release, hierarchies, labels)], [covered], account)
+
+    def in_scope(self, source: DataFrame) -> DataFrame:
+        """The person of every record that no policy drops."""
+        person = self.job.columns.person
+        assert person is not None, "only a job with persons asks whose records these are"
+        described = self._described(self._audited_hierarchies(source))
+        return persons_of_records(
+            source, self.schema, described["hierarchies"], person, described["keep"], described["nulls"]
+        )
 
     @property
     def shown(self) -> Shown:
