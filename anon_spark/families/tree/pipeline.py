@@ -106,6 +106,12 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
         )
 
     @property
+    def description(self) -> str:
+        """As of every family, without the values whose absence is counted: they need not be in the release."""
+        present = replace(self.guarantee, negations=())
+        return super().description.replace(str(self.guarantee), str(present))
+
+    @property
     def named(self) -> list[str]:
         return list(self.anonymizer.roles.named)
 
