@@ -137,8 +137,10 @@ class Town:
 
     @property
     def versions(self) -> int:
-        """How many commits the release has; none without a release."""
-        return len(list((self.folder / "release" / "_delta_log").glob("*.json")))
+        """How many commits the release has beside those of its description; none without a release."""
+        commits = [path.read_text() for path in (self.folder / "release" / "_delta_log").glob("*.json")]
+        described = '"operation":"SET TBLPROPERTIES","operationParameters":{"properties":"{\\"comment'
+        return sum(described not in commit for commit in commits)
 
     @property
     def runs(self) -> list[Row]:

@@ -31,6 +31,7 @@ from anon_spark.columns import quoted
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError, GuaranteeViolated
 from anon_spark.families.recoding import Recoding
+from anon_spark.io.description import OURS
 from anon_spark.model.distributions import MOST_LABELS, of_counts
 from anon_spark.model.facts import Distribution, Facts, LabelCount
 from anon_spark.model.findings import Finding
@@ -331,8 +332,8 @@ class Pipeline(ABC, Generic[J, R, T]):
 
     @property
     def description(self) -> str:
-        """The description of the release as a table."""
-        return f"Anonymized by anon-spark, family {self.job.family}: {self.guarantee}. Verified before it was published."
+        """The description of the release as a table. Names and settings only, never a value."""
+        return f"{OURS}, family {self.job.family}: {self.guarantee}. Verified before it was published."
 
     def expected(self, columns: Sequence[str]) -> list[str]:
         """The columns that a release with these columns should have; a family may leave one out."""

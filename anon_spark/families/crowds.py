@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -10,13 +10,12 @@ from pyspark.sql import functions as F
 from anon_spark.auditing.guarantees.k_anonymity import buckets_of, classes_by_size
 from anon_spark.columns import PREFIX, ROWS
 from anon_spark.engine import gathered
+from anon_spark.model.distributions import Crowds
 from anon_spark.pending import Pending
 
 ALONE = PREFIX + "alone"
 ITEM, PLACES = PREFIX + "item", PREFIX + "places"
 MOST_ITEMS = 8
-
-Crowds = tuple[Mapping[int, int], int]  # rows by doublings of k of their crowd's size, -1 below k; rows in crowds of one
 
 
 def crowds_to_be(tuples: DataFrame, k: int, size: Column | None = None) -> Pending[Crowds]:

@@ -16,11 +16,11 @@ from anon_spark.auditing.reading.values import HI, LO
 from anon_spark.columns import ROWS, SHOWN_HIGH, SHOWN_LOW, quoted
 from anon_spark.config import QuasiIdentifierJob
 from anon_spark.families.contract import Audit, Pipeline, Shown, Staged
-from anon_spark.families.crowds import Crowds, crowds_to_be
+from anon_spark.families.crowds import crowds_to_be
 from anon_spark.families.recoding import Recoding
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.tuples import TupleTable
-from anon_spark.model.distributions import crowds_of, rows_by_doublings
+from anon_spark.model.distributions import Crowds, crowds_of, rows_by_doublings
 from anon_spark.model.estimate import ROUNDING, Estimate
 from anon_spark.model.facts import CrowdRange, LookUp, LookUpFacts, LookUpRisk, SizeRange, UniqueRows
 from anon_spark.model.findings import Finding

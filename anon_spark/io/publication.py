@@ -180,8 +180,10 @@ def withdraw(spark: SparkSession, table: str, version: int, before: Output) -> N
 
     Delta keeps the withdrawn version readable until VACUUM. Cost: a commit.
     """
-    if before.release is not None:
-        _restore(spark, table, before.release.version)
+    release = before.release
+    if release is not None:
+        # maintenance after the release kept its rows: the description of the table, for one, stands again, too
+        _restore(spark, table, release.version if release.changes else release.latest)
         return
     empty = read_back(spark, table, version).limit(0)
     number = _next_number(history(spark, table, LOOK_BACK))

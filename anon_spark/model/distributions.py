@@ -15,6 +15,7 @@ from anon_spark.model.facts import CrowdRange, Distribution, LabelCount, SizeRan
 from anon_spark.model.hierarchy import Hierarchy
 
 Ints = NDArray[np.int64]
+Crowds = tuple[Mapping[int, int], int]  # rows by doublings of k of their crowd's size, -1 below k; rows in crowds of one
 
 MOST_LABELS = 24
 MOST_WIDER = 0.5  # share of rows with a wider label, above which coarser labels are listed
@@ -79,17 +80,26 @@ def crowds_of(k: int, before: Mapping[int, int], alone: int, after: Sequence[Siz
     """
     k = max(2, k)
     of_release = {(size_range.least // k).bit_length() - 1: size_range.rows for size_range in after}
-    all_before, all_after = sum(before.values()) or 1, sum(of_release.values()) or 1
-    most = min(MOST_DOUBLINGS, max([0, *before, *of_release]))
-    below = before.get(-1, 0)
-    ranges = [CrowdRange(1, 1, alone / all_before, of_release.get(-1, 0) / all_after)]
+    return crowds_between(k, (before, alone), (of_release, of_release.get(-1, 0)))
+
+
+def crowds_between(k: int, *before_and_after: Crowds) -> tuple[CrowdRange, ...]:
+    """Shares of rows by the size of their crowd, of a release that may have crowds below k, too."""
+    k = max(2, k)
+    sizes, alone = [of for of, _ in before_and_after], [rows for _, rows in before_and_after]
+    most = min(MOST_DOUBLINGS, max([0, *sizes[0], *sizes[1]]))
+
+    def crowd(least: int, upper: int | None, rows: Sequence[int]) -> CrowdRange:
+        before, after = (count / (sum(of.values()) or 1) for count, of in zip(rows, sizes, strict=True))
+        return CrowdRange(least, upper, before, after)
+
+    ranges = [crowd(1, 1, alone)]
     if k > 2:
-        ranges.append(CrowdRange(2, k - 1, (below - alone) / all_before, 0.0))
+        ranges.append(crowd(2, k - 1, [of.get(-1, 0) - single for of, single in zip(sizes, alone, strict=True)]))
     for doublings in range(most + 1):
         last = doublings == most
-        sums = [sum(rows for at, rows in of.items() if at == doublings or (last and at > most)) for of in (before, of_release)]
-        upper = None if last else (k << (doublings + 1)) - 1
-        ranges.append(CrowdRange(k << doublings, upper, sums[0] / all_before, sums[1] / all_after))
+        rows = [sum(count for at, count in of.items() if at == doublings or (last and at > most)) for of in sizes]
+        ranges.append(crowd(k << doublings, None if last else (k << (doublings + 1)) - 1, rows))
     return tuple(ranges)
 
 

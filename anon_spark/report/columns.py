@@ -76,14 +76,15 @@ def detail_items(losses: Mapping[str, float], what: str = "column", of: str = "r
     return [Bars("Detail lost", list(losses), {"lost": list(losses.values())}, unit, as_share=True, most=1.0)] if losses else []
 
 
-def crowd_items(crowds: Sequence[CrowdRange], known: str) -> list[Item]:
-    """Bars of the sizes of crowds, before and after."""
+def crowd_items(crowds: Sequence[CrowdRange], known: str, unit: str = "rows or persons", note: str = "") -> list[Item]:
+    """Bars of the sizes of crowds, before and after. known: what those of a crowd have in common; unit: what is counted."""
     if not crowds:
         return []
     series = {BEFORE: [crowd.before for crowd in crowds], AFTER: [crowd.after for crowd in crowds]}
     names = ["1 (found)" if crowd.most == 1 else range_name(crowd.least, crowd.most) for crowd in crowds]
-    words = f"share of rows by size of their crowd: rows or persons with the same {known}; larger crowds are better"
-    return [Bars("Crowds before and after", names, series, words, as_share=True)]
+    counted = unit.split()[0]
+    words = f"share of {counted} by size of their crowd: {unit} with the same {known}; larger crowds are better"
+    return [Bars("Crowds before and after", names, series, words, note, as_share=True)]
 
 
 def detail_words(losses: Mapping[str, float]) -> list[str]:

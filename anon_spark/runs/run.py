@@ -15,6 +15,7 @@ from anon_spark.engine import in_one_task
 from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeUnreachable, GuaranteeViolated, Stopped
 from anon_spark.families.contract import Staged
 from anon_spark.io.causes import known_cause
+from anon_spark.io.description import describe
 from anon_spark.io.publication import version_of
 from anon_spark.io.run_log import RunRow, append_run, begin_run_log
 from anon_spark.model.facts import Facts, without_labels
@@ -295,6 +296,12 @@ def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport
             write(prepared.steps, prepared.source.frame, found, {"run_id": trace.run_id})
         except Exception:  # because of its place: the release is published all the same
             lost.append("the data dictionary")
+    if trace.status != "failed":  # a rerun that was recognised writes what is missing
+        assert trace.output_version is not None
+        try:
+            describe(prepared.spark, prepared.job.output.table, trace.output_version, prepared.steps.description)
+        except Exception:  # because of rights, or of another commit at the same moment
+            lost.append("the description of the table")
     trace.step("log")
     try:
         append_run(prepared.spark, prepared.job.output.runs, _row(prepared, report, trace.content))

@@ -322,7 +322,7 @@ def test_audit_verifies_what_stands(published: PublishedTown, capsys: pytest.Cap
 def test_audit_detects_tampering(published: PublishedTown, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     town = published.town.copied(tmp_path / "town")
     place = f"{town.folder}/release"
-    metadata = history(town.spark, place, 1)[0]["userMetadata"]
+    metadata = history(town.spark, place, 9)[-1]["userMetadata"]
     changed = town.release.withColumn("disease", F.lit("none"))
 
     def faults(frame: DataFrame, k: int, **options: str) -> list[str]:

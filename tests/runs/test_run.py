@@ -91,7 +91,8 @@ def test_dependency_is_reported(published: PublishedTown) -> None:
 
 def test_release_says_which_run_made_it(published: PublishedTown) -> None:
     town, report = published.town, published.report
-    (commit,) = history(town.spark, str(town.folder / "release"), 9)
+    described, commit = history(town.spark, str(town.folder / "release"), 9)
+    assert described["operation"] == "SET TBLPROPERTIES" and described["userMetadata"] is None
 
     said = json.loads(commit["userMetadata"])["anon_spark"]
 
@@ -178,7 +179,7 @@ def test_test_key_marks_the_run_and_stays_private(published: PublishedTown) -> N
     assert "not for release" in texts[".html"] and "not for release" in texts[".md"]
     assert json.loads(texts[".json"])["for_release"] is False
     texts |= {"event log": published.logged, "run log": repr(town.runs)}
-    texts |= {"commit": history(town.spark, str(town.folder / "release"), 1)[0]["userMetadata"]}
+    texts |= {"commits": str(history(town.spark, str(town.folder / "release"), 9))}
     for where, text in texts.items():
         assert TEST_KEY not in text, where
 

@@ -31,7 +31,7 @@ from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, ROWS, SLOT, 
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, DataError, GuaranteeUnreachable
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
-from anon_spark.families.crowds import Crowds, crowds_to_be, frequent_items_to_be
+from anon_spark.families.crowds import crowds_to_be, frequent_items_to_be
 from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY, SetValuedAnonymizer
 from anon_spark.families.set_valued.facts import FrequentItem, Rebuilt, SetValuedFacts, SetValuedRisk
 from anon_spark.families.set_valued.job import SetValuedJob
@@ -41,7 +41,7 @@ from anon_spark.families.set_valued.sections import ERROR_RATE, set_valued_secti
 from anon_spark.families.set_valued.slots import SIZE
 from anon_spark.families.set_valued.worth import counts_worth
 from anon_spark.kernels.randomness import derived
-from anon_spark.model.distributions import crowds_of
+from anon_spark.model.distributions import Crowds, crowds_of
 from anon_spark.model.estimate import RULE
 from anon_spark.model.facts import SizeRange
 from anon_spark.model.findings import Finding

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from anon_spark.families.tree.settings import Cost, Search
-from anon_spark.model.facts import Distribution, Facts, FitStatistics, json_name
+from anon_spark.model.facts import CrowdRange, Distribution, Facts, FitStatistics, json_name
 from anon_spark.risk import StructureRisk, TreeKnowledge
 
 
@@ -176,6 +176,7 @@ class TreeFacts(TreeFit):
     highest_share: float | None
     risk: AttackerGain
     distributions: tuple[Distribution, ...] = ()
+    crowds: tuple[CrowdRange, ...] = ()  # of records that are the same as a whole, of which the guarantee says nothing
 
     def summary(self) -> list[str]:
         """The cut by node type, and how many relations were disassociated."""

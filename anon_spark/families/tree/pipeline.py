@@ -26,6 +26,7 @@ from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, did_you_mean
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
 from anon_spark.families.tree.anonymizer import NOTHING_LEFT, UNPROTECTED, TreeAnonymizer
+from anon_spark.families.tree.crowds import record_crowds_to_be
 from anon_spark.families.tree.facts import AttackerGain, KnowledgeAttack, Measures, Published, SupportRange, TreeFacts
 from anon_spark.families.tree.job import TreeJob
 from anon_spark.families.tree.kept import Kept, kept_of
@@ -41,7 +42,7 @@ from anon_spark.model.guarantee import KmnAnonymity
 from anon_spark.model.hierarchy import Hierarchy, refuse_ambiguous
 from anon_spark.model.progress import Progress
 from anon_spark.model.tree import Forest, TreeSchema
-from anon_spark.pending import Pending
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from anon_spark.report.columns import detail_words
@@ -104,6 +105,12 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
         return KmnAnonymity(
             privacy.k, privacy.m, privacy.effective_n, privacy.l, self.schema.sensitive, self.job.tree.negations
         )
+
+    @property
+    def description(self) -> str:
+        """As of every family, without the values whose absence is counted: they need not be in the release."""
+        present = replace(self.guarantee, negations=())
+        return super().description.replace(str(self.guarantee), str(present))
 
     @property
     def named(self) -> list[str]:
@@ -230,8 +237,9 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
             highest_share=promised.get("highest_share"),
             risk=self._attacked(recoding),
         )
-        unchanged = self.unchanged_counts(staged, audit)
-        return unchanged.then(lambda distributions: replace(facts, distributions=distributions))
+        crowds = record_crowds_to_be(recoding.records, recoding.recode, self.named_from)
+        counted = together(self.unchanged_counts(staged, audit), crowds)
+        return counted.then(lambda found: replace(facts, distributions=found[0], crowds=found[1]))
 
     def says(self, facts: TreeFacts) -> list[str]:
         """The crowd of a person, what is left of each node type, and of the relations."""

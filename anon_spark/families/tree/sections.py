@@ -10,7 +10,7 @@ import math
 
 from anon_spark.families.tree.facts import KnowledgeAttack, TreeFacts
 from anon_spark.model.estimate import EXACT_RULE, INTERVAL_ERRORS
-from anon_spark.report.columns import detail_items, distribution_items
+from anon_spark.report.columns import crowd_items, detail_items, distribution_items
 from anon_spark.report.formats import NOTHING, counted, seconds, show
 from anon_spark.report.items import Bars, Item, Picture, Section, Table, Text
 from anon_spark.report.plots import range_name, trail_plot
@@ -146,10 +146,21 @@ def _risk_items(facts: TreeFacts) -> list[Item]:
             intervals=[_interval(attack) for attack in attacks],
         ),
     ]
+    items += crowd_items(facts.crowds, "values in the same places", "records", _crowd_note(facts))
     if aware is not None:
         seen = [(STRUCTURE[name][0], value, *STRUCTURE[name][1:]) for name, value in vars(aware).items()]
         items.append(Table("Structure-aware attacker", MEASURE_HEAD, seen))
     return [*items, Table("Knowledge attack", head, rows, KNOWLEDGE_NOTE, folded=True)]
+
+
+def _crowd_note(facts: TreeFacts) -> str:
+    """What the sizes of crowds say here: in this family they are not what is promised."""
+    secret = " Of sensitive values only the node type counts." if any(one.sensitive for one in facts.node_types) else ""
+    return (
+        f"These are whole records: a record is found by somebody who knows all of it and is alone with it. That is more than "
+        f"the {counted(facts.m, 'value')} and {counted(facts.n, 'relation')} of the promise, so crowds in the release may be "
+        f"smaller than {facts.required_k}, also for nearly all records. What is promised is in the bars above.{secret}"
+    )
 
 
 def _interval(attack: KnowledgeAttack) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from anon_spark.config.yaml_text import parse
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.registry import known_keys, load_job, parse_job
 from anon_spark.families.tree.job import TreeJob
+from anon_spark.families.tree.pipeline import TreePipeline
 from anon_spark.families.tree.settings import SEARCH
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import NodeType, TreeSchema
@@ -357,3 +358,9 @@ def test_names_of_node_types_that_a_release_cannot_have(name: str) -> None:
     if name.isalpha():
         with pytest.raises(ConfigurationError, match="value, class, nested, paths are reserved"):
             TreeSchema((NodeType(name, "field"),))
+
+
+def test_a_value_whose_absence_is_counted_is_not_in_the_description() -> None:
+    steps = TreePipeline(parsed({"tree": {"negations": [SECRET]}}), {})
+    assert SECRET in str(steps.guarantee) and SECRET not in steps.description
+    assert "family tree: 10^(3,2)-anonymity of labels and relations. Verified" in steps.description

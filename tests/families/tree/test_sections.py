@@ -23,6 +23,7 @@ from anon_spark.families.tree.recoding import TreeRecoding
 from anon_spark.families.tree.records import Roles
 from anon_spark.families.tree.sections import tree_sections
 from anon_spark.families.tree.settings import Settings
+from anon_spark.model.facts import CrowdRange
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import NodeType, TreeSchema
 from anon_spark.report import Bars, Picture, Section, Table, Text
@@ -155,6 +156,17 @@ def test_a_share_of_nothing_found_has_an_interval() -> None:
     assert low == 0 and 0.003 < high < 0.005 and 0.22 < from_ < 0.25 < to < 0.28
 
 
+def test_crowds_of_whole_records_are_no_promise() -> None:
+    crowds = (CrowdRange(1, 1, 0.9, 0.25), CrowdRange(2, 4, 0.1, 0.05), CrowdRange(5, None, 0.0, 0.7))
+    drawn = bars(tree_sections(replace(FACTS, crowds=crowds)))["Crowds before and after"]
+    assert drawn.names == ["1 (found)", "2 – 4", "5 and more"]
+    assert drawn.series == {"source": [0.9, 0.1, 0.0], "release": [0.25, 0.05, 0.7]}
+    assert drawn.unit.startswith("share of records by size of their crowd: records with the same values in the same places;")
+    assert "more than the 3 values and 2 relations of the promise" in drawn.note and "may be smaller than 5" in drawn.note
+    assert drawn.note.endswith("Of sensitive values only the node type counts.")
+    assert "Crowds before and after" not in bars(tree_sections(FACTS))  # of a report that was made before they were counted
+
+
 def test_supports_below_k_are_refused() -> None:
     with pytest.raises(ValueError, match="1 ranges start below k = 5"):
         tree_sections(replace(FACTS, supports=(SupportRange(4, 4, 1), *FACTS.supports)))
@@ -165,6 +177,7 @@ def test_keys_of_the_json() -> None:
     assert set(said) == {
         "required_k", "m", "n", "l", "disassociated", "negations", "nested", "classes", "search", "records", "nodes",
         "merged_siblings", "measures", "partial", "published", "supports", "highest_share", "risk", "distributions",
+        "crowds",
     }  # fmt: skip
     assert said["classes"][0] == {
         "class": "city", "parent": None, "sensitive": False, "values": 9, "height": 2, "labels": [4, 2, 0],
