@@ -296,8 +296,7 @@ def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport
             write(prepared.steps, prepared.source.frame, found, {"run_id": trace.run_id})
         except Exception:  # because of its place: the release is published all the same
             lost.append("the data dictionary")
-    if trace.status != "failed":  # a rerun that was recognised writes what is missing
-        assert trace.output_version is not None
+    if trace.output_version is not None and trace.status != "failed":  # a rerun that was recognised writes what is missing
         try:
             describe(prepared.spark, prepared.job.output.table, trace.output_version, prepared.steps.description)
         except Exception:  # because of rights, or of another commit at the same moment
