@@ -194,7 +194,8 @@ def _run(options: argparse.Namespace) -> int:
     for finding in report.findings:
         print(f"  {finding.level:6}  {finding.text}")
     print(report.verdict)
-    print(f"{report.status.replace('_', ' ')}: {report.output_table} version {report.output_version}")
+    where = report.message if report.status == "waiting" else f"{report.output_table} version {report.output_version}"
+    print(f"{report.status.replace('_', ' ')}: {where}")
     if not report.for_release:
         print("test key: not for release")
     if job.output.report is not None:

@@ -292,6 +292,17 @@ def runs_in_history(spark: SparkSession, table: str) -> tuple[dict[str, int], in
     return found, min((int(commit["version"]) for commit in commits), default=None)
 
 
+def increments(spark: SparkSession, table: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """The increments that stand in the release, oldest first: the version and the metadata of each.
+
+    Cost: all commits of the table on the driver.
+    """
+    newest = history(spark, table, 1)
+    commits = history(spark, table, int(newest[0]["version"]) + 1) if newest else []
+    found = [(int(commit["version"]), metadata_of(commit) or {}) for commit in in_force(commits)]
+    return [(version, metadata) for version, metadata in reversed(found) if SERIES in metadata]
+
+
 def version_of(spark: SparkSession, table: str, run_id: str) -> int | None:
     """The version that a run published; None where it published none, as far as the history reaches."""
     return _version_in(history(spark, table, LOOK_BACK), run_id)

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 COVERS = (
-    "whoever sees all versions of the release, and knows in which increment a person was published: everybody is in one "
-    "increment only, and each keeps the promise by itself"
+    "Somebody who sees all versions of the release, and knows in which increment a person was published: everybody is in one "
+    "increment only, and each keeps the promise by itself."
 )
 NOT_COVERED = (
-    "rows that a person gets after it was published: they are never published",
-    "changes and deletions in the source: they do not reach what was published",
-    "a person who has several values in the person column: each of them counts as somebody else",
+    "Rows that a person gets after being published: they are never published.",
+    "Changes and deletions in the source: they do not reach what was published.",
+    "A person with several values in the person column: each of them counts as somebody else.",
+    "Releases of the same people elsewhere: the ledger knows only this series.",
 )
 
 
@@ -23,6 +24,15 @@ class Waited:
 
     increment: int
     persons: int
+
+
+@dataclass(frozen=True)
+class Passed:
+    """An increment in the past: how many people were published, and how many waited after it (None: not known)."""
+
+    increment: int
+    published: int
+    waiting: int | None
 
 
 @dataclass(frozen=True)

@@ -119,11 +119,11 @@ def drawn_before(texts: Sequence[str]) -> list[Finding]:
 
 
 def of_waiting(waiting: Waiting) -> list[Finding]:
-    """A look where there are enough people, but no release of them keeps the promise: somebody should know that they wait."""
+    """A note where there are enough people, but no release of them alone keeps the promise."""
     if not waiting.by_family:
         return []
-    text = f"{waiting.facts.new:,} people wait, because no release of them alone keeps the promise: {waiting}"
-    return [Finding("look", "waiting", text)]
+    text = f"{waiting.facts.new:,} people wait, because no release of them alone keeps the promise. {waiting}"
+    return [Finding("note", "waiting", text)]
 
 
 def of_input(texts: Sequence[str]) -> list[Finding]:

@@ -27,6 +27,7 @@ from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, sweep_work
 from anon_spark.report import Check, RunReport, Section
 from anon_spark.report.formats import plain
+from anon_spark.report.series import series_section, series_words
 from anon_spark.runs.dictionary import Counts, entries, label_counts, write
 from anon_spark.runs.findings import (
     dependencies,
@@ -117,6 +118,7 @@ def run(
     except Waiting as waiting:
         trace.status, trace.message, trace.series = "waiting", str(waiting), waiting.facts
         trace.findings = [*of_waiting(waiting), *trace.findings]
+        trace.in_words = series_words(waiting.facts)
     except ConfigurationError:
         raise
     except AnonSparkError as error:
@@ -233,7 +235,7 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
             steps.facts(at, audit),
             dependencies(steps, source, audit.account.source, at.small),
             unique_published(steps, *steps.whose(release, workspace)),
-            label_counts(steps, release),
+            label_counts(steps, release if increment is None else increment.with_earlier(release)),
         ).get()
         trace.facts, trace.warnings = facts, [*trace.warnings, *map(str, depending)]
         more = run_findings(steps, facts, audit.account, warnings, unique, depending, prepared.job.limits)
@@ -256,10 +258,12 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         }
         appending = None
         if increment is not None:
-            entered = increment.entered(steps.behind(at), audit.account.published, trace.run_id)
+            entered = increment.entered(steps.behind(at), audit.account.published, trace.run_id, audit.content)
             trace.verdicts, trace.series = [*trace.verdicts, entered.verdict], entered.facts
             require_all(trace.verdicts)
             metadata, appending = {**metadata, **entered.metadata}, increment.appending
+            trace.sections = [series_section(entered.facts, increment.passed(entered.facts)), *trace.sections]
+            trace.in_words = [*trace.in_words, *series_words(entered.facts)]
         trace.output_version = published(prepared, at.published, audit.content, metadata, trace.step, appending)
         if increment is not None:
             increment.confirm(trace.run_id)
@@ -343,7 +347,7 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         facts=trace.facts if trace.status == "published" else without_labels(trace.facts),
         message=trace.message,
         series=trace.series,
-        in_words=list(trace.in_words) if trace.status == "published" else [],
+        in_words=list(trace.in_words) if trace.status in ("published", "waiting") else [],
     )
 
 

@@ -157,7 +157,7 @@ class LatticeAnonymizer(Anonymizer):
         asked = [f"{model} of {name}" for name, models in self._models.items() for model in models]
         chosen = choose(choice, front, scores, self.k, [*asked, *conditions.of_population()])
         if chosen.classes == 0:
-            raise GuaranteeUnreachable(f"choose.node: no class of these rows has k = {self.k}. They wait.", k=self.k)
+            raise GuaranteeUnreachable(f"No class of these rows reaches k = {self.k} on the levels of the series.", k=self.k)
         refit = None
         if self.others_wait:
             front = [chosen]

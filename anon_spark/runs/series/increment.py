@@ -16,15 +16,17 @@ from anon_spark.columns import quoted
 from anon_spark.errors import DataError
 from anon_spark.io.ledger import HASH, Ledger, confirm, enter, forget
 from anon_spark.io.publication import INCREMENT, SERIES, Appending
+from anon_spark.io.run_log import logged_metrics
 from anon_spark.io.tables import read_version
-from anon_spark.model.series import SeriesFacts, Waited
+from anon_spark.model.series import Passed, SeriesFacts, Waited
 from anon_spark.pending import Pending, together
 from anon_spark.primitives.persons import require_person_type
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.runs.preparation import Preparation
 from anon_spark.runs.series.conditions import promise_of
-from anon_spark.runs.series.settling import SEAL, Settled, settle_ledger
+from anon_spark.runs.series.settling import CONTENT, SEAL, Settled, settle_ledger, unpublished_before
 
+SHOWN = 24  # increments in the report
 LOOK_BACK = 3  # increments with whose input the people who wait are compared
 
 
@@ -74,10 +76,11 @@ class Increment:
         published = self.settled.persons.select(HASH)
         return increment_check(source, self._person, ledger.salt, published, self.rows).get()
 
-    def entered(self, held: DataFrame, published: int, run_id: str) -> Entered:
+    def entered(self, held: DataFrame, published: int, run_id: str, content: str) -> Entered:
         """Enter the people of the published rows into the ledger, unconfirmed, and verify what was written.
 
-        held: the rows of the source that the release holds, as the audit found them; published: rows of the release.
+        held: the rows of the source that the release holds, as the audit found them; published: rows of the release;
+        content: their digest.
         Cost: a commit, a scan of the ledger, one of `held`, and one of the persons of some earlier versions of the input.
         """
         ledger = self.settled.ledger
@@ -95,12 +98,30 @@ class Increment:
         now = verdict.facts["persons"]
         facts = replace(self.facts, published=now, waiting=self.facts.new - now, waited=waited)
         promise = promise_of(self.prepared.job, self.prepared.steps)
-        return Entered(verdict, facts, {**promise, SERIES: ledger.series, INCREMENT: self.number, SEAL: seal})
+        return Entered(verdict, facts, {**promise, SERIES: ledger.series, INCREMENT: self.number, SEAL: seal, CONTENT: content})
+
+    def with_earlier(self, release: DataFrame) -> DataFrame:
+        """The labels of an increment with those of the increments before, for the data dictionary; unchanged without one."""
+        output, latest = self.prepared.job.output, self.prepared.output.latest
+        if latest is None or (output.dictionary is None and output.report is None):
+            return release
+        earlier = read_version(self.prepared.spark, output.table, latest)
+        there, kinds = dict(earlier.dtypes), dict(release.dtypes)
+        labels = [quoted(name) for name in self.prepared.steps.hierarchies if name in kinds and there.get(name) == kinds[name]]
+        return release.select(*labels).unionAll(earlier.select(*labels)) if labels else release
 
     def confirm(self, run_id: str) -> None:
         """Confirm what was committed, and forget the people of runs that lost against it. Cost: one commit, or two."""
         confirm(self.settled.ledger, [(run_id, self.number)])
         forget(self.settled.ledger, self.settled.uncounted)
+
+    def passed(self, now: SeriesFacts) -> list[Passed]:
+        """The last increments, and this one. Cost: one job that reads the run log."""
+        entries = self.settled.counted[-SHOWN:]
+        runs, table = [entry.run_id for entry in entries], self.prepared.job.output.runs
+        known = logged_metrics(self.prepared.spark, table, runs, "series")
+        earlier = [Passed(one.increment, one.persons, known.get(one.run_id, {}).get("waiting")) for one in entries]
+        return [*earlier, Passed(now.increment, now.published, now.waiting)]
 
     def waits(self, message: str, by_family: bool) -> Waiting:
         return Waiting(message, self.facts, by_family)
@@ -134,11 +155,9 @@ class Increment:
 
 
 def unpublished(prepared: Preparation, found: Settled) -> DataFrame:
-    """The rows of the input whose person was not published, lazily. Cost: one join of the rows with the ledger."""
-    person, source = str(prepared.job.columns.person), prepared.source.frame
-    needed = prepared.steps.needed(source)
-    hashed = found.ledger.hashed(needed, person)
-    return hashed.join(found.persons.select(HASH), HASH, "left_anti").drop(HASH)
+    """The rows of the input whose person was not published, lazily."""
+    needed = prepared.steps.needed(prepared.source.frame)
+    return unpublished_before(found.ledger, needed, str(prepared.job.columns.person), found.persons)
 
 
 def begun(prepared: Preparation, ledger: Ledger, workspace: Workspace) -> Increment:

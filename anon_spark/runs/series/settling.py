@@ -9,19 +9,24 @@ which Delta accepts once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.auditing.release.content import contents_to_be
+from anon_spark.config import OutputSpec
 from anon_spark.errors import DataError, PublicationRefused
 from anon_spark.io.ledger import HASH, Entry, Ledger, confirm, create_ledger, open_ledger
 from anon_spark.io.publication import Output, runs_in_history
+from anon_spark.io.run_log import append_run, logged_runs
 from anon_spark.io.tables import sql_name
 from anon_spark.pending import Pending
 from anon_spark.primitives.persons import require_person_type
+from anon_spark.runs.later import later_row
 from anon_spark.runs.preparation import Preparation
 from anon_spark.runs.series.conditions import NEW
 
+CONTENT = "content"  # key of the metadata of an increment: the digest of its rows
 SEAL = "seal"  # key of the metadata of an increment: the mark of the ledger with which it was published
 
 
@@ -47,12 +52,11 @@ class Settled:
         return contents_to_be(persons, [HASH, "increment"]).then(lambda digests: self.ledger.seal(digests[0]))
 
 
-def settled(prepared: Preparation, ledger: Ledger) -> Settled:
+def settled(spark: SparkSession, output: OutputSpec, seen: Output, ledger: Ledger) -> Settled:
     """Compare unconfirmed entries with the history of the release. Writes nothing.
 
     Raises DataError where the history no longer tells whether a run published. Cost: metadata of the release.
     """
-    spark, output, seen = prepared.spark, prepared.job.output, prepared.output
     open_entries = [entry for entry in ledger.entries if not entry.confirmed]
     committed, oldest = runs_in_history(spark, output.table) if open_entries else ({}, None)
     uncounted = []
@@ -98,10 +102,22 @@ def settle_ledger(prepared: Preparation, ledger: Ledger) -> Settled:
     Raises DataError for a ledger that is not the one with which the last increment was published. Cost: a scan of the ledger; a
     commit where a run died after its publication.
     """
-    found = settled(prepared, ledger)
+    found = settled(prepared.spark, prepared.job.output, prepared.output, ledger)
     require_sealed(prepared, found)
+    _complete_log(prepared, found)
     confirm(ledger, [(entry.run_id, entry.increment) for entry in found.counted if not entry.confirmed])
     return found
+
+
+def _complete_log(prepared: Preparation, found: Settled) -> None:
+    """Add the run-log row of the newest increment where its run died before it. Cost: one job that reads the log."""
+    newest, release = prepared.output.series, prepared.output.release
+    if newest is None or release is None or release.metadata != newest:
+        return
+    run_id = str(newest["run_id"])
+    logged = logged_runs(prepared.spark, prepared.job.output.runs, {run_id}).get(run_id)
+    if logged is None or not logged.published:
+        append_run(prepared.spark, prepared.job.output.runs, later_row(prepared, release, None, datetime.now(UTC)))
 
 
 def require_sealed(prepared: Preparation, found: Settled) -> None:
@@ -119,3 +135,8 @@ def is_sealed(output: Output, found: Settled) -> bool:
     if output.series is None:
         return not found.counted
     return found.seal_to_be(found.persons).get() == output.series.get(SEAL)
+
+
+def unpublished_before(ledger: Ledger, rows: DataFrame, person: str, persons: DataFrame) -> DataFrame:
+    """The rows of people who are not among the published ones, lazily. Cost: one join of the rows with the ledger."""
+    return ledger.hashed(rows, person).join(persons.select(HASH), HASH, "left_anti").drop(HASH)
