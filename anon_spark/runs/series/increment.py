@@ -79,8 +79,8 @@ class Increment:
         other = [f"{name} is {kind}, was {before.get(name)}" for name, kind in release.dtypes if before.get(name) != kind]
         if other:
             raise PublicationRefused(
-                f"output.table: columns of the increment have other types than those published before: {'; '.join(other)}. Nothing "
-                f"was published. Give the input its old types, {NEW}"
+                f"output.table: columns of the increment have other types than those published before: {'; '.join(other)}. "
+                f"Nothing was published. Give the input its old types, {NEW}"
             )
 
     def checked(self) -> tuple[Verdict, str]:

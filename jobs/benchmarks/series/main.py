@@ -93,9 +93,9 @@ def series_text(runs: Sequence[tuple[float, RunReport]], audited: float, rows: i
         [
             f"### {len(runs)} increments of about {rows:,} rows (census of eight columns, lattice, k = 10; local, one session; "
             "seconds)",
-            f"The last increment takes **{ratio:.2f} times** as long as the second (asked for: {MOST}): **{kept}**. An audit of the "
-            f"whole series takes {audited:.0f} s. Steps: input is the join with the ledger; publish holds the ledger's commits, the "
-            "release's and the comparison with what was audited.",
+            f"The last increment takes **{ratio:.2f} times** as long as the second (asked for: {MOST}): **{kept}**. An audit of "
+            f"the whole series takes {audited:.0f} s. Steps: input is the join with the ledger; publish holds the commits of the "
+            "ledger and of the release, and the comparison with what was audited.",
             table(["increment", "persons published", "waiting", "whole run", *STEPS], lines),
         ]
     )
