@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from anon_spark.kernels.compiled import cache_folder
+from anon_spark.compiled import cache_folder
 
 
 def package(root: Path) -> Path:
