@@ -49,17 +49,18 @@ def cache_folder(package: Path, user: Path | None = None) -> Path | None:
     if beside or user is None:
         return beside
     own = user / "anon-spark" / sha256(os.fsencode(package)).hexdigest()[:16] / name
-    return made(own) if is_private(own, user) else None
+    return made(own, 0o700) if is_private(own, user) else None
 
 
-def made(folder: Path) -> Path | None:
+def made(folder: Path, mode: int = 0o777) -> Path | None:
     """The folder, if it can be written. Folders of other sources beside it are removed when it is made."""
     try:
         if not folder.is_dir():
             for old in folder.parent.glob(CACHE + "*"):
                 rmtree(old, ignore_errors=True)
-            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folder.mkdir()
+            for path in reversed((folder, *folder.parents)):
+                if not path.exists():
+                    path.mkdir(mode)
     except OSError:
         if not folder.is_dir():  # it may be that another process was first
             return None
@@ -72,7 +73,9 @@ def is_private(folder: Path, user: Path) -> bool:
     Code is loaded from it. So a folder that others prepared is none for us.
     """
     steps = [path for path in (folder, *folder.parents) if path.is_relative_to(user) and path.exists()]
-    return all(path.stat().st_uid == os.getuid() and not path.stat().st_mode & 0o022 for path in steps)
+    return hasattr(os, "getuid") and all(
+        path.stat().st_uid == os.getuid() and not path.stat().st_mode & 0o022 for path in steps
+    )
 
 
 def user_cache() -> Path | None:
