@@ -100,6 +100,8 @@ def run(
     try:
         with trace.timed("identity"):
             appends = prepared.job.output.appends  # who was published is in a ledger, person by person
+            if appends and redraw:
+                raise ConfigurationError("--redraw: in a series everybody is drawn once. Leave it out.")
             current = None if appends else identity.already_published
             again = [] if current or appends else identity.second_draw(redraw)  # refused before anything is written
         with trace.timed("clean"):
@@ -221,6 +223,8 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         staged = workspace.store(labelled, "release")
     at = Staged(source, staged, recoding, order_key, workspace, contents, columns)
     release = at.release
+    if increment is not None:
+        increment.require_same_types(at.published)
     # 3. audit what was staged, with independent code; what is published must have the content that is audited here
     with trace.timed("audit"):
         audit = steps.verify(at)
@@ -258,6 +262,7 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         }
         appending = None
         if increment is not None:
+            trace.step("ledger")
             entered = increment.entered(steps.behind(at), audit.account.published, trace.run_id, audit.content)
             trace.verdicts, trace.series = [*trace.verdicts, entered.verdict], entered.facts
             require_all(trace.verdicts)
@@ -266,6 +271,7 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
             trace.in_words = [*trace.in_words, *series_words(entered.facts)]
         trace.output_version = published(prepared, at.published, audit.content, metadata, trace.step, appending)
         if increment is not None:
+            trace.step("confirm")
             increment.confirm(trace.run_id)
 
 

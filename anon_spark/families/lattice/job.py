@@ -122,6 +122,8 @@ class LatticeJob(SensitiveJob):
         yield from population_conflicts(raw)
         options = section(raw, "lattice")
         yield from _class_column(raw, options)
+        if options.get("levels") is not None and section(raw, "output").get("mode") != "append":
+            yield "lattice.levels", "goes with output.mode: append only; remove it"
         if options.get("search") in (None, "exact", "exhaustive"):
             # a dumped default is not an error: only other values are
             if options.get("depth") is not None:

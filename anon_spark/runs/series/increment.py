@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from anon_spark.auditing import Verdict
 from anon_spark.auditing.release.series import entered_check, increment_check
 from anon_spark.columns import quoted
-from anon_spark.errors import DataError
+from anon_spark.errors import DataError, PublicationRefused
 from anon_spark.io.ledger import HASH, Ledger, confirm, enter, forget
 from anon_spark.io.publication import INCREMENT, SERIES, Appending
 from anon_spark.io.run_log import logged_metrics
@@ -23,7 +23,7 @@ from anon_spark.pending import Pending, together
 from anon_spark.primitives.persons import require_person_type
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.runs.preparation import Preparation
-from anon_spark.runs.series.conditions import promise_of
+from anon_spark.runs.series.conditions import NEW, promise_of
 from anon_spark.runs.series.settling import CONTENT, SEAL, Settled, settle_ledger, unpublished_before
 
 SHOWN = 24  # increments in the report
@@ -69,6 +69,19 @@ class Increment:
     @property
     def _person(self) -> str:
         return str(self.prepared.job.columns.person)
+
+    def require_same_types(self, release: DataFrame) -> None:
+        """Refuse an increment whose columns have other types than those published before. Cost: none, reads schemas."""
+        output, latest = self.prepared.job.output, self.prepared.output.latest
+        if self.prepared.output.series is None or latest is None:
+            return
+        before = dict(read_version(self.prepared.spark, output.table, latest).dtypes)
+        other = [f"{name} is {kind}, was {before.get(name)}" for name, kind in release.dtypes if before.get(name) != kind]
+        if other:
+            raise PublicationRefused(
+                f"output.table: columns of the increment have other types than those published before: {'; '.join(other)}. "
+                f"Nothing was published. Give the input its old types, {NEW}"
+            )
 
     def checked(self) -> tuple[Verdict, str]:
         """Whether these are the input's rows of the people who were not published; and the digest of the rows. Cost: a join."""
