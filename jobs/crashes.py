@@ -16,11 +16,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anon_spark.families.registry import load_job
 from anon_spark.io import publication
 from anon_spark.io.leftovers import FOLDER
-from anon_spark.io.publication import Output, output_of
+from anon_spark.io.publication import output_of
 from anon_spark.io.tables import history
 from anon_spark.primitives.stores import Store, remains, user_root
 from anon_spark.runs.demo import make_samples
@@ -87,7 +85,7 @@ def die_at(wanted: str, job: Path) -> None:
     run(prepare(load_job(job), make_session("anon-spark crashes", BRIEF)), redraw=True, step=step)
 
 
-def _half_written(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:
+def _half_written(frame: DataFrame, table: str, *_: object) -> None:
     """Write the rows of a release into its folder as Delta does, and die before the commit."""
     elsewhere = Path(f"{table}-elsewhere")
     frame.write.format("delta").save(str(elsewhere))
