@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from anon_spark.io.ledger import CONFIRMED, PERSON, SERIES
 from anon_spark.io.publication import metadata_of
 from anon_spark.io.tables import history
 from anon_spark.report import RunReport
-from anon_spark.runs.preparation import prepare
+from anon_spark.runs.preparation import Preparation, prepare
 from anon_spark.runs.publishing import Step as Callback
 from anon_spark.runs.publishing import nothing
 from anon_spark.runs.run import run
@@ -91,7 +92,9 @@ FAMILIES: dict[str, Kind] = {
             {
                 "tree": {
                     "city": {
-                        "field": "city", **CITY, "children": {"brand": {"field": "orders.brand", "levels": "hierarchies/brand.csv"}},
+                        "field": "city",
+                        **CITY,
+                        "children": {"brand": {"field": "orders.brand", "levels": "hierarchies/brand.csv"}},
                     }
                 },
                 "keep": [COLUMNS.trace],
@@ -107,8 +110,10 @@ FAMILIES: dict[str, Kind] = {
 }  # fmt: skip
 
 
-def table_of(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=KINDS)
+def table_of(rows: Sequence[Row], persons: pa.DataType | None = None) -> pa.Table:
+    """The rows as a table, in which persons have this type, by default that of their values."""
+    kind = pa.string() if rows and isinstance(rows[0][COLUMNS.person], str) else pa.int64()
+    return pa.Table.from_pylist(list(rows), schema=KINDS.set(0, pa.field(COLUMNS.person, persons or kind)))
 
 
 @dataclass
@@ -183,11 +188,18 @@ class Series:
         (folder / "hierarchies" / "brand.csv").write_text("".join(f"{';'.join(row)}\n" for row in BRAND_LEVELS), encoding="utf-8")
         return cls(town, FAMILIES[family])
 
+    def copied(self, folder: Path) -> Series:
+        """The same series elsewhere, as it is now."""
+        return Series(self.town.copied(folder), self.kind, copy.deepcopy(self.books))
+
+    def prepared(self, **changes: Any) -> Preparation:
+        return prepare(self.town.job(**self.kind.changes, **changes), self.town.spark)
+
     def run(self, rows: Sequence[Row], step: Callback = nothing) -> RunReport:
         """One more version of the input, a run on it, and everything that must hold after it."""
         self.town.write(table_of(rows))
         before = len(self.town.runs)
-        report = run(prepare(self.town.job(**self.kind.changes), self.town.spark), step=step)
+        report = run(self.prepared(), step=step)
         self.book(rows, report)
         assert len(self.town.runs) == before + 1 and self.town.runs[-1].status == report.status
         assert list((self.town.folder / "work").iterdir()) == []
@@ -197,13 +209,20 @@ class Series:
         """Enter a run into the books, and compare them with what it says, with the release and with the ledger."""
         waited = report.status == "waiting"
         assert waited or report.status == "published"
-        self.books.enter(Step(list(rows), self.release(), self.kind.promise(self.metadata()), waited))
-        assert self.books.faults == []
         assert [str(check) for check in report.checks if not check.passed] == []
-        assert bool(report.checks) != waited
+        assert bool(report.checks) != waited and report.series is not None
+        self.enter(rows, waited)
         told = asdict(report.series)
         assert {name: told[name] for name in asdict(self.books.numbers[-1])} == asdict(self.books.numbers[-1])
-        self.check_ledger()
+
+    def enter(self, rows: Sequence[Row], waited: bool = False, lost: bool = False) -> None:
+        """Enter what stands after a run on these rows into the books: it must be in order, and the ledger must say the same.
+
+        lost: whether the ledger may still have people of runs that published nothing.
+        """
+        self.books.enter(Step(list(rows), self.release(), self.kind.promise(self.metadata()), waited))
+        assert self.books.faults == []
+        self.check_ledger(lost)
 
     def release(self) -> list[Row]:
         if not self.town.versions:
@@ -221,9 +240,12 @@ class Series:
         frame = self.town.spark.read.format("delta").load(str(self.town.folder / "ledger"))
         return [row.asDict() for row in frame.collect()]
 
-    def check_ledger(self) -> None:
+    def check_ledger(self, lost: bool = False) -> None:
         """The ledger has exactly the people of the books, and every increment is confirmed."""
         rows = self.ledger()
+        if lost:
+            counted = {row["run_id"] for row in rows if row["kind"] == CONFIRMED}
+            rows = [row for row in rows if row["kind"] == SERIES or row["run_id"] in counted]
         (head,) = [row for row in rows if row["kind"] == SERIES]
         people = [(bytes(row["person"]), row["increment"]) for row in rows if row["kind"] == PERSON]
         expected = [(ledger_hash(head["salt"], person), number) for person, number in self.books.published.items()]
