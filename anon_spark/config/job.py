@@ -330,6 +330,8 @@ def _of_a_series(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield "output.ledger", "is required by output.mode: append; name a private place for the table of who was published"
         if text(raw, "columns", "person") is None:
             yield "columns.person", "is required by output.mode: append, which publishes everybody once"
+        if section(raw, "limits").get("republication") is not None:
+            yield "limits.republication", "goes with output.mode: replace only, an increment replaces nothing; remove it"
         if section(raw, "input").get("format", "delta") != "delta":
             yield "input.format", "should be delta with output.mode: append: every increment is made of one version"
         return
