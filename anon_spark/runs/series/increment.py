@@ -215,4 +215,5 @@ def few(persons: int, least: int) -> str:
     """Why a run waits, in words."""
     if persons == 0:
         return "Nobody is new: everybody in the input was published already."
-    return f"{persons:,} people are new, fewer than {least:,}: they wait for the next increment."
+    new = "1 person is" if persons == 1 else f"{persons:,} people are"
+    return f"{new} new, fewer than {least:,}: they wait for the next increment."
