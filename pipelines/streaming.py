@@ -20,7 +20,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from os import PathLike
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event
@@ -48,7 +47,7 @@ def show(report: an.RunReport) -> None:
 
 
 def stream(
-    job: str | PathLike[str],
+    job: str | Path,
     checkpoint: str,
     spark: SparkSession,
     every: int | None = 60,

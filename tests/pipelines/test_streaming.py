@@ -43,7 +43,7 @@ def town(spark: SparkSession, tmp_path: Path) -> Town:
 def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
     """A stand-in for the run, for what concerns the stream alone; no stream is left behind."""
     run = Mock(return_value=Mock(message="ran", findings=[]))
-    monkeypatch.setattr(streaming.an, "run", run)
+    monkeypatch.setattr(an, "run", run)
     yield run
     assert SparkSession.active().streams.active == []
 

@@ -70,8 +70,8 @@ def settled(spark: SparkSession, output: OutputSpec, seen: Output, ledger: Ledge
     counted = tuple(entry for entry in ledger.entries if entry.run_id not in uncounted)
     if any(entry.increment > seen.increment for entry in counted):
         raise PublicationRefused(
-            f"output.table: another run published to {output.table} meanwhile. Nothing of this run was published: run again. If no "
-            f"other run was at work, {output.table} was put back from a backup that is older than {output.ledger}: put back both."
+            f"output.table: another run published to {output.table} meanwhile. Nothing of this run was published: run again. If "
+            f"none was at work, {output.table} was put back from a backup that is older than {output.ledger}: put back both."
         )
     return Settled(ledger, counted, tuple(uncounted))
 

@@ -83,7 +83,7 @@ def test_two_nights_with_replace_single_somebody_out(spark: SparkSession, tmp_pa
     for night in (1, 2):
         hospital.become(night)
         if night == 2:
-            with pytest.raises(an.DataError, match="limits.republication"):
+            with pytest.raises(an.DataError, match=r"limits\.republication allows 0\."):
                 an.run(hospital.job(*replace, "limits.republication=0"), spark)
         report = an.run(hospital.job(*replace), spark)
         published.append(shown(hospital.release))
@@ -93,7 +93,7 @@ def test_two_nights_with_replace_single_somebody_out(spark: SparkSession, tmp_pa
     before, after = ([disease for row in rows if row[0] == "[30, 39]" for disease in row[1].split(", ")] for rows in published)
     for disease in before:
         after.remove(disease)
-    nora = dict((name, disease) for _, name, _, disease in one_table("| night | name | age | disease |"))["Nora"]
+    nora = {name: disease for _, name, _, disease in one_table("| night | name | age | disease |")}["Nora"]
     assert after == [nora] == ["diabetes"]
     assert (report.republication["newcomers"], report.republication["few_newcomers"]) == (1, 1)
     assert "republication" in [finding.kind for finding in report.findings if finding.level == "look"]
