@@ -87,7 +87,7 @@ def die_at(wanted: str, job: Path) -> None:
             os.killpg(0, signal.SIGKILL)
 
     if wanted == WRITE:
-        publication._write = _half_written
+        publication._write = _half_written  # type: ignore[assignment]
     prepared = prepare(load_job(job), make_session("anon-spark crashes", BRIEF))
     run(prepared, redraw=not prepared.job.output.appends, step=step)
 

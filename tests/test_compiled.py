@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def added(number: int, more: int) -> int:
 
 
 @compiled
-def total(numbers: np.ndarray) -> int:  # type: ignore[type-arg]
+def total(numbers: np.ndarray) -> int:
     found = added(0, 7)
     for number in numbers:
         found = added(found, number)
@@ -72,4 +73,5 @@ def test_kernels_call_others_with_one_type_for_whole_numbers() -> None:
     assert total(np.array([1, 2], dtype=np.int32)) == 10
     assert list(added.part.overloads) == [(types.int64, types.int64)]  # type: ignore[attr-defined]
     assert added(1, 2) == 3  # for tests
-    assert widened(types.literal(True)) == types.boolean and widened(types.uint64) == types.uint64
+    literal: Any = types.literal
+    assert widened(literal(True)) == types.boolean and widened(types.uint64) == types.uint64

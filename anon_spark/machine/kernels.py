@@ -99,10 +99,11 @@ def listed() -> dict[str, list[tuple[types.Type, ...]]]:
     """The types of arguments that each kernel is compiled for."""
     content = json.loads(LIST.read_text(encoding="utf-8"))
     tuples: dict[str, types.Type] = {}
+    base: Any = types.BaseTuple
     for name, (place, fields) in content["tuples"].items():
         kind = kernel(place)
         parts = [parsed(field, tuples) for field in fields]
-        tuples[name] = types.BaseTuple.from_types(parts, kind)
+        tuples[name] = base.from_types(parts, kind)
     return {
         name: [tuple(parsed(text, tuples) for text in texts) for texts in signatures]
         for name, signatures in content["kernels"].items()
@@ -111,7 +112,8 @@ def listed() -> dict[str, list[tuple[types.Type, ...]]]:
 
 def parsed(text: str, tuples: Mapping[str, types.Type]) -> types.Type:
     """A type as in the list."""
-    return _built(ast.parse(text, mode="eval").body, {**SIMPLE, **MADE, **tuples})
+    kind: types.Type = _built(ast.parse(text, mode="eval").body, {**SIMPLE, **MADE, **tuples})
+    return kind
 
 
 def _built(node: ast.AST, known: Mapping[str, Any]) -> Any:
@@ -142,22 +144,24 @@ def written(signatures: Mapping[str, Sequence[tuple[types.Type, ...]]]) -> str:
 
 
 def _text(kind: types.Type, tuples: dict[str, tuple[str, list[str]]]) -> str:
+    inside: Any = kind
     match kind:
         case types.BaseNamedTuple():
-            origin = kind.instance_class
-            content = (f"{origin.__module__}.{origin.__qualname__}", [_text(part, tuples) for part in kind.types])
+            origin = inside.instance_class
+            content = (f"{origin.__module__}.{origin.__qualname__}", [_text(part, tuples) for part in inside.types])
             known = [name for name, other in tuples.items() if other == content]
             name = known[0] if known else next(name for name in _names(origin.__name__) if name not in tuples)
             tuples[name] = content
             return name
         case types.BaseTuple():
-            return f"Tuple(({''.join(_text(part, tuples) + ', ' for part in kind.types)}))"
+            return f"Tuple(({''.join(_text(part, tuples) + ', ' for part in inside.types)}))"
         case types.Array():
             return f"Array({_text(kind.dtype, tuples)}, {kind.ndim}, '{kind.layout}', {not kind.mutable})"
         case types.Omitted():
             return f"Omitted({kind.value!r})"
         case _:
-            return str(types.unliteral(kind))
+            unliteral: Any = types.unliteral
+            return str(unliteral(kind))
 
 
 def _names(name: str) -> Iterator[str]:

@@ -52,7 +52,7 @@ def test_set_up_compiles_once_for_these_sources_and_versions(tmp_path: Path, mon
         kernels.warm(said.append)
     assert (len(calls), len(said)) == (1, 1) and "Compiling kernels, once" in said[0]
 
-    monkeypatch.setattr(kernels.numba, "__version__", "another")
+    monkeypatch.setattr("numba.__version__", "another")
     kernels.warm(said.append)
     assert len(calls) == 2
 
@@ -65,7 +65,7 @@ def test_set_up_goes_on_where_nothing_can_be_compiled(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(kernels, "current_folder", lambda: tmp_path)
     monkeypatch.setattr(kernels, "PARTS", ("others", "no such part"))
-    monkeypatch.setattr(kernels.sys, "executable", shutil.which("false"))
+    monkeypatch.setattr("sys.executable", shutil.which("false"))
     kernels.warm(said.append)
     assert "The first run of a family compiles" in said[-1]
     assert list(tmp_path.iterdir()) == []

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracle.series_oracle import Columns, Numbers, Row, Step, books_of, ledger_hash
+from tests.oracle.series_oracle import Columns, Numbers, Step, books_of, ledger_hash
 from tests.oracle.series_promises import (
     FullDomain,
     LocalRecoding,
     Promise,
+    Row,
     Sets,
     Transactions,
     Trees,
@@ -167,7 +168,7 @@ def fewest(promise: Promise, known: Row, release: list[Row]) -> int:
 
 def test_the_attacker_of_local_recoding() -> None:
     promise = LocalRecoding(2, PATHS, {"ill": 2})
-    release = [{"city": "North", "age": "21"}, {"city": "*", "age": "[20, 29]"}, {"city": "South", "age": "*"}]
+    release: list[Row] = [{"city": "North", "age": "21"}, {"city": "*", "age": "[20, 29]"}, {"city": "South", "age": "*"}]
     assert fewest(promise, person(1), release) == 2 and fewest(promise, person(1, age=22), release) == 1
     assert promise.publishable([{"ill": "flu"}, {"ill": "flu"}], "who") is None
     assert promise.publishable([{"ill": "flu"}, {"ill": "gout"}], "who") == [{"ill": "flu"}, {"ill": "gout"}]

@@ -39,10 +39,11 @@ COLUMNS = Columns("person_id", "trace", "part")
 ITEMS = [f"{letter}-wares" for letter in "abcdef"]
 BRANDS = ["brand-a", "brand-b", "brand-c"]
 DISEASES = ["none", "asthma", "migraine"]
-KINDS = pa.schema([
+FIELDS: list[tuple[str, pa.DataType]] = [
     ("person_id", pa.int64()), ("name", pa.string()), ("trace", pa.int64()), ("age", pa.int64()), ("city", pa.string()),
     ("disease", pa.string()), ("basket", pa.list_(pa.string())), ("orders", pa.list_(pa.struct([("brand", pa.string())]))),
-])  # fmt: skip
+]  # fmt: skip
+KINDS = pa.schema(FIELDS)
 OUTPUT: dict[str, Any] = {"output__mode": "append", "output__ledger": "./ledger", "output__increment": COLUMNS.increment}
 AGE, CITY = {"intervals": {"from": 20, "to": 59, "widths": [10, 20]}}, {"levels": "hierarchies/city.csv"}
 PATHS = {"age": intervals(20, 59, [10, 20]), "city": paths_of([line.split(";") for line in LEVEL_TABLES["city"]])}

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anon_spark.errors import GuaranteeViolated, PublicationRefused
-from anon_spark.io import publication
+from anon_spark.io import ledger, publication
 from anon_spark.runs.run import run
 from anon_spark.runs.series import increment, settling
 from tests.runs.series.growing import Series, table_of
@@ -67,7 +67,7 @@ def test_a_live_run_is_not_disturbed_by_one_that_publishes_nothing(begun_series:
 
     def other() -> None:
         with monkeypatch.context() as patched, pytest.raises(GuaranteeViolated):
-            patched.setattr(increment, "enter", less(increment.enter))
+            patched.setattr(increment, "enter", less(ledger.enter))
             run(series.prepared())
 
     report = run(series.prepared(), step=lambda step: other() if step == "commit" else None)
@@ -130,7 +130,7 @@ def meeting(function: Callable[..., Any], only: Callable[..., bool] = lambda *_:
 def test_two_first_runs_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both create the ledger at the same moment, and one ledger is used by both; both write the first increment."""
     series = Series(Town.founded(spark, tmp_path / "town", table_of(FIRST)), VILLAGE)
-    monkeypatch.setattr(settling, "create_ledger", meeting(settling.create_ledger))
+    monkeypatch.setattr(settling, "create_ledger", meeting(ledger.create_ledger))
     monkeypatch.setattr(publication, "_write", meeting(publication._write))
     assert one_wins(at_once(series))
     monkeypatch.undo()

@@ -30,8 +30,8 @@ def forgotten(series: Series, monkeypatch: pytest.MonkeyPatch) -> str:
         patched.setattr(increment, "forget", lambda *_: None)
         report = run(series.prepared())
     assert report.status == "published" and report.output_version is not None
-    jvm: Any = spark._jvm  # type: ignore[attr-defined]
-    jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(release)).checkpoint()  # type: ignore[attr-defined]
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, str(release)).checkpoint()
     for commit in range(report.output_version):
         (release / "_delta_log" / f"{commit:020}.json").unlink()
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
