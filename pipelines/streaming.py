@@ -60,7 +60,7 @@ def stream(
     Raises an AnonSparkError where nothing was published, and where the stream itself cannot go on.
     """
     spec = _checked(load_job(job), checkpoint, spark)
-    # 1. the bell: also commits that rewrite or delete rows ring. `skipChangeCommits` would not see whom a MERGE brings
+    # 1. the bell: also commits that rewrite rows ring, because a MERGE may bring people: `skipChangeCommits` leaves its rows out
     options = {"ignoreChanges": "true", "maxFilesPerTrigger": EVERYTHING}
     reader = spark.readStream.format("delta").options(**options)
     rows = reader.load(spec.input.table) if is_path(spec.input.table) else reader.table(spec.input.table)
