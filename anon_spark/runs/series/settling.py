@@ -81,8 +81,8 @@ def _forgotten(table: str, entry: Entry, oldest: int) -> str:
     return (
         f"output.ledger: {entry.persons:,} people of run {entry.run_id} are not confirmed, and the history of the release begins "
         f"with version {oldest}, so it does not tell whether that run published them. If the run log says so, or to be on the "
-        f"safe side, count them as published: INSERT INTO {sql_name(table)} VALUES {row}. If that run surely published nothing, "
-        "delete their rows."
+        f"safe side, count them as published: INSERT INTO {sql_name(table)} VALUES {row}. If that run surely published nothing: "
+        f"DELETE FROM {sql_name(table)} WHERE run_id = '{entry.run_id}'."
     )
 
 
