@@ -27,7 +27,7 @@ from anon_spark.io.publication import Output, output_for_run
 from anon_spark.io.run_log import check_run_log
 from anon_spark.io.tables import Snapshot, location_of
 from anon_spark.primitives.rounds import usable
-from anon_spark.runs.series.conditions import check_series
+from anon_spark.runs.series.conditions import check_key, check_series
 
 RUN_KEY = "ANON_SPARK_RUN_KEY"  # for tests: a run with a given key is marked "not for release"
 
@@ -75,6 +75,7 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     # after the output: a ledger that is older than it would miss people
     ledger = None if job.output.ledger is None else open_ledger(spark, job.output.ledger)
     check_series(job, steps, source, output, ledger)
+    check_key(job.output.table, output, run_key()[1])
     if output.series is not None:
         steps = steps.continuing(output.series)
     check_run_log(spark, job.output.runs)

@@ -102,7 +102,9 @@ class Transactions:
         return all(row[name] is not None for name in (*self.paths, *self.ranges, self.items))
 
     def publishable(self, rows: Sequence[Row], person: str) -> list[Row] | None:
-        return list(rows) if len(rows) >= self.k else None
+        """No item is left out, so fewer than k rows with items cannot be told from each other by one."""
+        filled = sum(bool(row[self.items]) for row in rows)
+        return list(rows) if len(rows) >= self.k and (filled == 0 or filled >= self.k) else None
 
     def views(self, known: Row, release: Sequence[Row]) -> Iterator[list[Row]]:
         near = [

@@ -182,6 +182,9 @@ def test_the_attacker_of_transactions() -> None:
     assert fewest(promise, {"age": 26, "goods": ["a"]}, release) == 1
     assert fewest(promise, {"age": 21, "goods": ["a", "c"]}, release) == 1
     assert fewest(replace(promise, m=1), {"age": 21, "goods": ["a", "b"]}, release) == 2
+    assert promise.publishable([{"goods": ["a"]}, {"goods": []}], "who") is None
+    assert promise.publishable([{"goods": ["a"]}, {"goods": []}, {"goods": ["b"]}], "who") is not None
+    assert promise.publishable([{"goods": []}] * 2, "who") == [{"goods": []}] * 2
 
 
 def test_the_attacker_of_sets() -> None:

@@ -131,6 +131,12 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
     def counts_persons(self) -> bool:
         return True  # the rows of a person are one record
 
+    @property
+    def published(self) -> list[str]:
+        """In a series without `nested`: an increment whose relations were disassociated has none, and a table has one schema."""
+        appends = self.job.output.appends
+        return [name for name in super().published if not (appends and name == NESTED)]
+
     def expected(self, columns: Sequence[str]) -> list[str]:
         """`nested` is left out where a relation was disassociated."""
         return [name for name in self.published if name != NESTED or NESTED in columns]
@@ -158,7 +164,8 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
         }
 
     def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> TreeRecoding:
-        return replace(self.anonymizer, key=key, progress=progress).fit(df, workspace)
+        recoding = replace(self.anonymizer, key=key, progress=progress).fit(df, workspace)
+        return replace(recoding, may_nest=NESTED in self.published)
 
     def examine(self, staged: Staged[TreeRecoding]) -> Pending[Examined]:
         """Verify guarantee and truthfulness, with the job's hierarchies and the records of the source."""

@@ -60,6 +60,17 @@ def check_series(
         )
 
 
+def check_key(table: str, seen: Output, for_release: bool) -> None:
+    """Refuse a test key in a series without one, and the reverse: a release is fit to be handed out as a whole. Cost: none."""
+    if seen.series is None or seen.series.get("for_release") == for_release:
+        return
+    begun, now = ("with", "without") if for_release else ("without", "with")
+    raise ConfigurationError(
+        f"ANON_SPARK_RUN_KEY: the series at {table} was begun {begun} a test key, and this run is {now} one. Whoever knows the "
+        f"key knows the draws and the order of its increments. Run as before, {NEW}"
+    )
+
+
 def _refuse_another_output(job: JobSpec, seen: Output, ledger: Ledger | None) -> None:
     output = job.output
     if seen.release is not None:

@@ -138,7 +138,7 @@ class Growth:
             "city": draw.choice(["Aldorf", "Aldorf", "Bexley", "Carden"]),
             "disease": draw.choice(DISEASES),
             "basket": draw.sample(ITEMS, draw.randint(0, 3)),
-            "orders": [{"brand": brand} for brand in draw.sample(BRANDS, draw.randint(1, 2))],
+            "orders": [{"brand": brand} for brand in draw.sample(BRANDS, draw.randint(0, 2))],
             **values,
         }
 

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anon_spark.cli import main
+from anon_spark.runs.preparation import RUN_KEY
 from tests.often import often
 from tests.oracle.series_promises import Row
 from tests.runs.series.growing import CITY, PATHS, K, Kind, Series, table_of
@@ -78,16 +79,21 @@ JOBS: dict[str, tuple[dict[str, Any], str]] = {  # changes of the job, and the m
         {"output__table": "./release2", "output__ledger": "./runs", "output__runs": "./runs2"}, "is no ledger of anon-spark",
     ),
     "the increment is a column": ({"output__increment": "Disease"}, "output.increment: Disease is a published column already"),
+    "a test key": ({}, "ANON_SPARK_RUN_KEY: the series at {release} was begun without a test key, and this run is with one"),
     "a second draw": ({}, "--redraw: in a series everybody is drawn once"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", often(JOBS, {"another k", "a replacement", "no ledger there"}))
-def test_another_job_is_refused(begun_series: Begun, capsys: pytest.CaptureFixture[str], fault: str) -> None:
+def test_another_job_is_refused(
+    begun_series: Begun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
     changes, words = JOBS[fault]
     town = begun_series.series.town
     file = town.job_file(**changed(**changes))
     before = town.listing()
+    if fault == "a test key":
+        monkeypatch.setenv(RUN_KEY, "planted-run-key")
     assert main(["run", file, "--quiet", *(["--redraw"] if fault == "a second draw" else [])]) == 2
     told = capsys.readouterr().err
     assert words.format(release=town.folder / "release", folder=town.folder) in told and "Traceback" not in told, told
