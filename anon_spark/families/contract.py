@@ -43,6 +43,7 @@ from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
 from anon_spark.report.columns import left_out_words
 from anon_spark.risk.look_up.frequent import frequent_values_to_be
+from anon_spark.risk.republication.versions import Version
 from anon_spark.samples.sample import Sample
 
 J = TypeVar("J", bound=JobSpec)
@@ -284,6 +285,15 @@ class Pipeline(ABC, Generic[J, R, T]):
     def as_labels(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame:
         """A published release with labels, as the family's checks read it."""
         return release
+
+    @property
+    def unmeasured(self) -> str | None:
+        """Why nobody measures what a replaced release and a new one tell together; None for a family with `version`."""
+        return "for this family it is not measured"
+
+    def version(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any], rows: int) -> Version:
+        """A published or staged release and its source, as the measure of two releases reads them. rows: of the source."""
+        raise NotImplementedError
 
     def warnings(self, recoding: R) -> list[str]:
         """The warnings of the fit."""

@@ -13,11 +13,11 @@ class Republication:
 
     A person's class in a release are the published rows that cover its values. compared: people of both tables with a class in
     both releases; hidden: people of both tables who have none in one of them; least_candidates: the fewest people who share both
-    classes, None of nobody; few_candidates: people with fewer than k of them, themselves included; one_value: by sensitive column,
-    people of whom exactly one value is shown in both classes; newcomers: people of the newer table only who have a class;
-    hidden_newcomers: those who have none; least_newcomers: the fewest newcomers in a class that has any; few_newcomers: newcomers
-    in classes with fewer than k of them. unexplained: rows of the older release whose labels do not follow from the older table:
-    with any, the other numbers mean nothing. by_content: people are rows, matched where they are equal, which is a guess.
+    classes, None of nobody; few_candidates: people with fewer than k of them, themselves included; one_value: by sensitive
+    column, people of whom exactly one value is shown in both classes; newcomers: people of the newer table only who have a
+    class; hidden_newcomers: those who have none; least_newcomers: the fewest newcomers in a class that has any; few_newcomers:
+    newcomers in classes with fewer than k of them. unexplained: rows of the older release whose labels do not follow from the
+    older table: with any, the other numbers mean nothing. by_content: people are rows, matched where they are equal: a guess.
     """
 
     k: int

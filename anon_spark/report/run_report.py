@@ -27,6 +27,7 @@ STEPS = {  # of the timings
     "release": "Stage the release",
     "audit": "Audit",
     "risk": "Risk and findings",
+    "republication": "Compare with the release that is replaced",
     "pictures": "Pictures of this report",
     "publish": "Publish, and compare what is there",
 }
@@ -86,6 +87,7 @@ class RunReport(Rendered):
     facts: Facts = field(default_factory=Facts)
     message: str | None = None
     in_words: Sequence[str] = ()
+    republication: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from html import escape
 
 from anon_spark.errors import DataError
-from anon_spark.model.findings import Finding
+from anon_spark.model.findings import Finding, by_level
 from anon_spark.runs.duration import expectation
 from anon_spark.runs.findings import planned_findings
 from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
+from anon_spark.runs.republication import planned as replacing
 
 
 @dataclass(frozen=True)
@@ -79,5 +80,8 @@ def plan(prepared: Preparation) -> Plan:
         drawn_before=[] if current is not None else identity.second_draw(redraw=True),
         notes=prepared.input_notes(),
         duration=expectation(job.family, counts["rows"], prepared.source.frame.sparkSession),
-        findings=planned_findings(steps, prepared.source.frame, counts["rows"], job.limits, prepared.source.small),
+        findings=by_level([
+            *planned_findings(steps, prepared.source.frame, counts["rows"], job.limits, prepared.source.small),
+            *([] if current is not None else replacing(prepared)),
+        ]),
     )

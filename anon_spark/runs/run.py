@@ -41,6 +41,7 @@ from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
 from anon_spark.runs.publishing import Step, at_work, nothing, published, settle
 from anon_spark.runs.repair import repair
+from anon_spark.runs.republication import Together, told_together
 from anon_spark.runs.software import versions
 
 ENDING = 10  # attempts to remove a workspace after a failure, within a second
@@ -66,6 +67,7 @@ class Trace:
     in_words: Sequence[str] = ()
     timings: dict[str, float] = field(default_factory=dict)
     labels: Counts = field(default_factory=dict)  # rows of each published label
+    together: Together = field(default_factory=Together)  # with the release that is replaced
 
     @contextmanager
     def timed(self, step: str, told: bool = True) -> Iterator[None]:
@@ -216,10 +218,14 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         ).get()
         trace.facts, trace.warnings = facts, [*trace.warnings, *map(str, depending)]
         more = run_findings(steps, facts, audit.account, warnings, unique, depending, prepared.job.limits)
-        trace.findings = by_level([*trace.findings, *more])
+    if prepared.output.latest is not None:
+        with trace.timed("republication", told=False):
+            trace.together = told_together(prepared, at, steps.metadata(recoding), audit.account.source)
+    trace.findings = by_level([*trace.findings, *more, *trace.together.findings])
     require_within(trace.findings)
     with trace.timed("pictures", told=False):  # a report that cannot be made must not follow a publication
-        trace.sections, trace.in_words = steps.sections(facts), steps.in_words(facts, audit.account)
+        trace.sections = [*steps.sections(facts), *trace.together.sections]
+        trace.in_words = steps.in_words(facts, audit.account)
     # 4. publish in one commit, and compare what is there with what was audited
     with trace.timed("publish"):
         metadata = {
@@ -315,6 +321,7 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         facts=trace.facts if trace.status == "published" else without_labels(trace.facts),
         message=trace.message,
         in_words=list(trace.in_words) if trace.status == "published" else [],
+        republication=trace.together.facts(),
     )
 
 
@@ -336,7 +343,12 @@ def _row(prepared: Preparation, report: RunReport, content: str | None) -> RunRo
         for_release=report.for_release,
         software=report.versions["anon-spark"],
         accounting=report.accounting,
-        metrics={**plain(report.facts), "timings": dict(report.timings)},
+        metrics={**plain(report.facts), **_replaced(report), "timings": dict(report.timings)},
         content=content,
         findings=[asdict(finding) for finding in report.findings],
     )
+
+
+def _replaced(report: RunReport) -> dict[str, object]:
+    """What was measured of this release and the one it replaces."""
+    return {"republication": plain(report.republication)} if report.republication else {}

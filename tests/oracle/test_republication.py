@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.oracle.republication_oracle import Numbers, Release, by_content, by_person, on_any_level, on_levels
 
 AGES = {age: (age, "young" if age < 30 else "old", "*") for age in (20, 21, 30, 31)}
 PLACES = {place: (place, "*") for place in ("A", "B")}
-PATHS = [AGES, PLACES]
+PATHS: list[dict[Any, tuple[Any, ...]]] = [dict(AGES), dict(PLACES)]
 
 
 def people(*rows: tuple[str, int, str, str]) -> list[tuple[str, tuple[int, str], tuple[str]]]:

@@ -25,7 +25,7 @@ from tests.event_log import EventLog
 from tests.oracle.republication_oracle import Numbers, Release, by_content, by_person, on_any_level, on_levels
 
 CASES = [str(case) for case in range(12)]
-AGES = {20.0: ("20", "[20, 21]", "*"), 21.0: ("21", "[20, 21]", "*"), 22.0: ("22", "[22, 23]", "*"), 23.0: ("23", "[22, 23]", "*")}
+AGES = {age: (f"{age:.0f}", "[20, 21]" if age < 22 else "[22, 23]", "*") for age in (20.0, 21.0, 22.0, 23.0)}
 JOBS = {"nurse": ("nurse", "health", "*"), "cook": ("cook", "cook", "*"), "smith": ("smith", "craft", "*")}
 HIERARCHIES = {
     "case": Hierarchy.from_levels([(case, "*") for case in CASES]),
@@ -33,9 +33,9 @@ HIERARCHIES = {
     "job": Hierarchy.from_levels(list(JOBS.values())).with_null(),
 }
 NAMES, SENSITIVE = list(HIERARCHIES), ["disease", "dose"]
-SOURCE = pa.schema([("who", pa.string()), ("case", pa.string()), ("age", pa.float64()), ("job", pa.string()),
-                    ("disease", pa.string()), ("dose", pa.float64())])  # fmt: skip
-RELEASE = pa.schema([(name, pa.string()) for name in (*NAMES, "disease")] + [("dose", pa.float64())])
+TEXTS: list[tuple[str, pa.DataType]] = [(name, pa.string()) for name in ("who", "case", "job", "disease", "age")]
+SOURCE = pa.schema([*TEXTS[:2], ("age", pa.float64()), *TEXTS[2:4], ("dose", pa.float64())])
+RELEASE = pa.schema([TEXTS[1], TEXTS[4], *TEXTS[2:4], ("dose", pa.float64())])
 NAN = math.nan
 
 Person = tuple[str | None, float | None, str | None, str | None, float | None]  # who, age, job, disease, dose
@@ -56,7 +56,8 @@ diseases, doses = st.sampled_from(["flu", "cold", None]), st.sampled_from([0.0, 
 values = (st.sampled_from([*AGES, NAN, None, 99.0]), st.sampled_from([*JOBS, None, "pilot"]), diseases, doses)
 people = st.lists(st.tuples(st.sampled_from(["ann", "Ann", "bob", "cid", "dan", None]), *values), max_size=7)
 of_ages = st.sampled_from(["20", "21", "[20, 21]", "[22, 23]", "*", None, "?"])
-labels = st.lists(st.tuples(of_ages, st.sampled_from(["nurse", "cook", "health", "craft", "*", None]), diseases, doses), max_size=6)
+of_jobs = st.sampled_from(["nurse", "cook", "health", "craft", "*", None])
+labels = st.lists(st.tuples(of_ages, of_jobs, diseases, doses), max_size=6)
 cases = st.lists(st.builds(Case, people, people, labels, labels), min_size=6, max_size=len(CASES))
 few = settings(max_examples=2, phases=(Phase.explicit, Phase.reuse, Phase.generate))  # an example is a plan of many tables
 
@@ -76,10 +77,10 @@ def told(found: Sequence[Numbers]) -> Numbers:
     """The numbers of tables that have nothing in common, as those of one table."""
     least = [one.least for one in found if one.least is not None]
     fresh = [one.newcomers_least for one in found if one.newcomers_least is not None]
-    sums = [sum(getattr(one, name) for one in found) for name in ("compared", "hidden", "below", "newcomers", "newcomers_hidden")]
+    names = ("compared", "hidden", "below", "newcomers", "newcomers_hidden", "newcomers_below")
+    sums = {name: sum(getattr(one, name) for one in found) for name in names}
     ones = tuple(map(sum, zip(*(one.one_value for one in found), strict=True)))
-    few_fresh = sum(one.newcomers_below for one in found)
-    return Numbers(*sums[:2], min(least, default=None), sums[2], ones, *sums[3:], min(fresh, default=None), few_fresh)
+    return Numbers(**sums, least=min(least, default=None), one_value=ones, newcomers_least=min(fresh, default=None))
 
 
 def as_numbers(found: Republication) -> Numbers:
@@ -145,9 +146,9 @@ def measured(
         source, release = frames(spark, given_cases, which, partitions)
         of_levels = None if levels is None else dict(zip(NAMES, levels[at], strict=True))
         versions.append(Version(source, release, HIERARCHIES, 100, of_levels))
-    who, read = "who" if persons else None, [*NAMES, *SENSITIVE]
+    who, read, (older, newer) = "who" if persons else None, [*NAMES, *SENSITIVE], versions
     with in_one_task(small):
-        return republication(*versions, who, SENSITIVE, read, k, nulls)
+        return republication(older, newer, who, SENSITIVE, read, k, nulls)
 
 
 def one_row_each(given_cases: Sequence[Case]) -> list[Case]:
@@ -220,10 +221,10 @@ def test_ends_of_classes_cover_the_numbers_between(spark: SparkSession) -> None:
     older = spark.createDataFrame([("[20, 22]",), ("[20, 21]",), ("[23, 23]",)], "age string")
     newer = spark.createDataFrame([("[, ]",), (None,), ("[21, 22]",), ("[0, 9]",), ("?",)], "age string")
     extents = {"age": Extent(ages, False)}
-    versions = [Version(source, release, {"age": ages}, 6, None, extents) for release in (older, newer)]
+    before, after = (Version(source, release, {"age": ages}, 6, None, extents) for release in (older, newer))
 
     with in_one_task(True):
-        found = republication(*versions, "who", [], ["age"], 2)
+        found = republication(before, after, "who", [], ["age"], 2)
 
     # a: [20,22] and [20,21]; b: the same and [21,22] later; c: [20,22] alone; d and f: [23,23]; e: nothing in the older one
     assert (found.compared, found.hidden, found.least_candidates, found.few_candidates) == (5, 1, 1, 3)
@@ -236,10 +237,10 @@ def test_texts_that_a_collation_holds_equal_are_one_value(spark: SparkSession) -
     older = spark.createDataFrame([("*", "flu"), ("*", "Cold")], "job string, disease string collate UTF8_LCASE")
     newer = spark.createDataFrame([("*", "FLU"), ("*", "other")], "job string, disease string collate UTF8_LCASE")
     jobs = {"job": HIERARCHIES["job"]}
-    versions = [Version(source, release, jobs, 3) for release in (older, newer)]
+    before, after = (Version(source, release, jobs, 3) for release in (older, newer))
 
     with in_one_task(True):
-        found = republication(*versions, "who", ["disease"], ["job", "disease"], 2)
+        found = republication(before, after, "who", ["disease"], ["job", "disease"], 2)
 
     assert found.one_value == {"disease": 2} and found.hidden == 1  # no hierarchy knows COOK
 

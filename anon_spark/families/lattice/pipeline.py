@@ -50,6 +50,7 @@ from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
 from anon_spark.risk.look_up.frequent import frequent_values_to_be
 from anon_spark.risk.look_up.link import link_attack_to_be
+from anon_spark.risk.republication.versions import Version
 from anon_spark.samples.census import census
 from anon_spark.samples.sample import Sample
 
@@ -194,6 +195,18 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
     def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
         """The metadata with the levels, which the release shows."""
         return {**super().metadata(recoding), "levels": recoding.levels}
+
+    @property
+    def unmeasured(self) -> str | None:
+        return None
+
+    def version(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any], rows: int) -> Version:
+        """The release by the levels of its commit."""
+        levels = metadata.get("levels", {})
+        if set(levels) != set(self.hierarchies):
+            raise ConfigurationError("The release has other quasi-identifiers than the job.")
+        labelled = self.as_labels(source, release, metadata)
+        return Version(source, labelled, self.audited_hierarchies(source), rows, levels)
 
     def facts(self, staged: Staged[LatticeRecoding], audit: Audit) -> Pending[LatticeFacts]:
         """Facts of the release; counts of fit and audit are reused."""

@@ -33,6 +33,7 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from anon_spark.risk import CoverRisk
 from anon_spark.risk.look_up.cover import cover_attack_to_be
+from anon_spark.risk.republication.versions import Version
 from anon_spark.samples.census import census
 from anon_spark.samples.sample import Sample
 
@@ -139,6 +140,17 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
             source, with_labels(release, extents), hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
         )
         return Examined(self._promise(source, with_texts(release, extents), hierarchies).get(), [coverage], account)
+
+    @property
+    def unmeasured(self) -> str | None:
+        return None
+
+    def version(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any], rows: int) -> Version:
+        """The release by its labels, whatever level they are on; extents as texts."""
+        hierarchies = self.audited_hierarchies(source)
+        extents = self._extents(hierarchies)
+        labelled = with_texts(self.as_labels(source, release, metadata), extents)
+        return Version(source, labelled, hierarchies, rows, extents=extents)
 
     def facts(self, staged: Staged[MstRecoding], audit: Audit) -> Pending[MstFacts]:
         """Facts of the release; counts of fit and audit are reused."""

@@ -127,6 +127,10 @@ class RelationalTransactionPipeline(
         )
 
     @property
+    def unmeasured(self) -> str | None:
+        return "for this family such numbers are not defined"
+
+    @property
     def guarantee(self) -> KKmAnonymity | KLmDiversity:
         privacy, columns = self.job.privacy, self.job.columns
         names = list(columns.quasi_identifiers)

@@ -70,6 +70,10 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
     given: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
+    def unmeasured(self) -> str | None:
+        return "for this family such numbers are not defined"
+
+    @property
     def guarantee(self) -> NonreciprocalAnonymity | NonreciprocalDiversity:
         columns, options = self.job.columns, self.job.set_valued
         if self.job.privacy.l is None:

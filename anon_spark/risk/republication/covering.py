@@ -85,7 +85,7 @@ class _Column:
         once = np.where(labels.levels[labels.numbers] == levels, labels.numbers, _NOWHERE).astype(np.int64)
         return cls(pa.array(labels.texts, pa.string()), once, EndsOfClasses.of(hierarchy) if shows_ends else None)
 
-    def shown(self, texts: pa.ChunkedArray) -> tuple[Ints, NDArray[np.float64] | None]:
+    def shown(self, texts: pa.ChunkedArray[pa.StringScalar]) -> tuple[Ints, NDArray[np.float64] | None]:
         """The number of each published label, and its ends; of ends, that of the lowest label above both."""
         if self.ends is None:
             found = pc.index_in(texts, value_set=self.texts).fill_null(_NOWHERE)

@@ -163,7 +163,7 @@ def _total(condition: Column, name: str) -> Column:
 
 
 def _unexplained(version: Version, covered: DataFrame) -> DataFrame:
-    """Published rows in classes that the source does not explain: full domain, other counts; local, fewer rows below the labels."""
+    """Published rows in classes that do not follow from the source: full domain, other counts; local, too few rows below."""
     below = covered.groupBy(CLASS).agg(F.sum(ROWS).alias(ROWS))
     joined = version.classes().select(CLASS, PUBLISHED).join(not_broadcast(below), CLASS, "left")
     there = F.coalesce(F.col(ROWS), F.lit(0))
