@@ -104,7 +104,11 @@ def test_it_asks_and_a_no_changes_nothing(
     ],
 )
 def test_what_is_not_said_is_not_done(
-    published_once_here: Town, options: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    published_once_here: Town,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO("y\n"))
     assert main(["purge", published_once_here.job_file(**CHANGES), *options]) == 2
