@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from anon_spark.auditing.reading.values import shape
-from anon_spark.engine import gathered
 from anon_spark.errors import AnonSparkError, ConfigurationError
 from anon_spark.families.contract import Staged
 from anon_spark.io.earlier import can_be_read, earlier_versions, shown
@@ -49,17 +48,19 @@ def told_together(prepared: Preparation, at: Staged[Any], metadata: Mapping[str,
 
     metadata: what the commit will say; rows: of the source. A measure that fails is a finding, and a stop where the job has a
     limit for it.
-    Cost: a small job for each halving of the earlier releases; four jobs for the measure.
+    Cost: a small job for each halving of the earlier releases; that of `republication`, and copies of what is replaced if it is
+    small.
     """
     table, current = prepared.job.output.table, prepared.output.release
     older = earlier_versions(prepared.spark, table, None if current is None else current.version)
     more = shown(prepared.spark, table, older)
+    only_earlier = [_only_earlier(more)] if more else []
     if current is None:
-        return Together(findings=_limited([_only_earlier(more)] if more else [], prepared))
+        return Together(findings=_limited(only_earlier, prepared))
     found = _measured(prepared, current, at, metadata, rows)
     if isinstance(found, str):
         readable = can_be_read(prepared.spark, table, current.latest)
-        return Together(findings=_limited(_unmeasured(current, found, more) if readable else [], prepared))
+        return Together(findings=_limited(_unmeasured(current, found, more) if readable else only_earlier, prepared))
     limited = _limited(_findings(found, current.version, more), prepared)
     return Together(found, limited, republication_sections(found, current.version))
 
@@ -115,20 +116,22 @@ def _measured(
     older = _older(prepared, current)
     if isinstance(older, str):
         return older
-    job, steps, small = prepared.job, prepared.steps, at.small
+    job, steps, workspace = prepared.job, prepared.steps, at.workspace
     try:
-        before = gathered(without_metadata(read_version(prepared.spark, job.output.table, current.latest)), small)
+        before, source = read_version(prepared.spark, job.output.table, current.latest), steps.needed(older.frame)
         if set(before.columns) != set(at.published.columns):
             return "it has other columns than this one"
+        if at.small:  # as the input: every plan over a Delta table first lists its files
+            before, source = workspace.store(before, "replaced-release"), workspace.store(source, "replaced-input")
         found = republication(
-            steps.version(gathered(steps.needed(older.frame), small), before, current.metadata, rows),
+            steps.version(source, without_metadata(before), current.metadata, rows),
             steps.version(at.source, at.published, metadata, rows),
             job.columns.person,
             job.columns.sensitive,
             steps.named,
             steps.guarantee.k,
             job.nulls,
-            at.workspace.store,
+            workspace.store,
         )
     except AnonSparkError as error:  # its text names columns and counts only
         return f"it cannot be read as this job describes it. {error}".rstrip(".")

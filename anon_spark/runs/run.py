@@ -219,7 +219,7 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         trace.facts, trace.warnings = facts, [*trace.warnings, *map(str, depending)]
         more = run_findings(steps, facts, audit.account, warnings, unique, depending, prepared.job.limits)
     if prepared.output.latest is not None:
-        with trace.timed("republication", told=False):
+        with trace.timed("republication"):
             trace.together = told_together(prepared, at, steps.metadata(recoding), audit.account.source)
     trace.findings = by_level([*trace.findings, *more, *trace.together.findings])
     require_within(trace.findings)

@@ -72,7 +72,7 @@ def test_earlier_releases_are_gone_and_nothing_else_changed(town: Town, capsys: 
 
     assert main(["purge", town.job_file(**CHANGES), "--history", "--work", "--yes"]) == 0
 
-    told = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr().out.splitlines()[-3:]  # after what --work says of others on this machine
     assert told[0].startswith(f"2 earlier releases of {place(town)} can no longer be read") and "version 2 stays" in told[1]
     assert readable(town) == [False, False, True] and properties(town) == before
     assert shown(town.spark, place(town), [1, 0]) == 0

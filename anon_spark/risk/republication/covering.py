@@ -20,6 +20,7 @@ from anon_spark.auditing.reading.labels import Labels
 from anon_spark.auditing.reading.sampling import chunk_of, every_chunk
 from anon_spark.auditing.reading.values import private
 from anon_spark.columns import ROWS
+from anon_spark.engine import gathered, runs_in_one_task
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.risk.look_up.classes import label_columns
 from anon_spark.risk.look_up.levels import EndsOfClasses
@@ -60,9 +61,11 @@ def covering_classes(
     shown = classes.select(
         CLASS, *label_columns(len(names)), every_chunk(parts).alias(_PART), chunk_of(F.col(CLASS), chunks).alias(_CHUNK)
     )
+    small = runs_in_one_task()
     return (
-        known.groupBy(_PART, _CHUNK)
-        .cogroup(shown.groupBy(_PART, _CHUNK))
+        gathered(known, small)
+        .groupBy(_PART, _CHUNK)
+        .cogroup(gathered(shown, small).groupBy(_PART, _CHUNK))
         .applyInArrow(_covered(columns), f"{TUPLE} long, {CLASS} long, {ROWS} long")
     )
 

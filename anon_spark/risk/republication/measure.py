@@ -17,6 +17,7 @@ from anon_spark.risk.republication.versions import (
     HOLDER,
     PUBLISHED,
     SEEN,
+    SIDE,
     TIMES,
     UNIT,
     Keep,
@@ -53,17 +54,16 @@ def republication(
     Guarantee: people are alike iff the sets of their classes are equal in both releases. Values are read as the audit reads them;
     rows that a policy drops have no class. The same numbers for any partitions, up to collisions of 64-bit hashes.
     Cost: of either table and release two scans; shuffles of distinct tuples, of people, of pairs of tuple and covering class, and
-    of pairs of class and sensitive value. With `keep` three writes and one job; one row reaches the driver.
+    of pairs of class and sensitive value. With `keep` four writes and one job; one row reaches the driver.
     """
     covered = keep(older.covered(nulls), "republication-covered"), newer.covered(nulls)
     units = older.units(person, read), newer.units(person, read)
-    values = numbered_values(older, newer, sensitive) if sensitive else (None, None)
+    values = keep(numbered_values(older, newer, sensitive), "republication-values") if sensitive else None
     held = []
-    for version, which, of_tuples, people, of_classes in zip(
-        (older, newer), (_OLDER, _NEWER), covered, units, values, strict=True
-    ):
+    for side, (version, which) in enumerate(((older, _OLDER), (newer, _NEWER))):
         several = person is not None and version.levels is not None
-        classes = with_classes(people, of_tuples, several, of_classes, len(sensitive))
+        of_side = None if values is None else values.where(F.col(SIDE) == side).drop(SIDE)
+        classes = with_classes(units[side], covered[side], several, of_side, len(sensitive))
         held.append(keep(classes, f"republication-{which}-classes"))
     pairs = _pairs([_seen(*side, person is not None) for side in zip(units, held, (older, newer), strict=True)])
     sums = _sums(_with_values(pairs, held, len(sensitive)), k, len(sensitive))
@@ -134,7 +134,7 @@ def _with_values(pairs: DataFrame, held: Sequence[DataFrame], sensitive: int) ->
     for side, frame in zip((_OLDER, _NEWER), held, strict=True):
         sets = frame.groupBy(SEEN).agg(*(F.first(name).alias(f"{name}_{side}") for name in names))
         known = not_broadcast(sets.withColumnRenamed(SEEN, f"{SEEN}_{side}"))
-        pairs = pairs.join(known, F.col(side) == F.col(f"{SEEN}_{side}"), "left")
+        pairs = gathered(pairs.join(known, F.col(side) == F.col(f"{SEEN}_{side}"), "left"), runs_in_one_task())
     common = [F.size(F.array_intersect(f"{name}_{_OLDER}", f"{name}_{_NEWER}")).alias(name) for name in names]
     return pairs.select(_OLDER, _NEWER, _BOTH, _FRESH, _ALIKE, *common)
 

@@ -24,7 +24,7 @@ PUBLISHED = private("published_rows")
 UNIT, TIMES = private("unit"), private("times")  # a person, or the content of a row; how many rows have it
 
 _RAW, _VALUE, _CODE = private("raw_"), private("value_"), private("code_")  # + position
-_SIDE = private("side")
+SIDE = private("side")
 
 Keep = Callable[[DataFrame, str], DataFrame]  # writes a frame that is read several times, and reads it back
 
@@ -98,7 +98,7 @@ class Version:
         return self._shown(
             [counted_value(self.release, name).alias(f"{_VALUE}{at}") for at, name in enumerate(sensitive)]
         ).select(
-            F.lit(side).alias(_SIDE), _class_hash(label_columns(len(self.names))).alias(CLASS),
+            F.lit(side).alias(SIDE), _class_hash(label_columns(len(self.names))).alias(CLASS),
             *(f"{_VALUE}{at}" for at in range(len(sensitive))),
         )  # fmt: skip
 
@@ -129,8 +129,8 @@ def value_columns(count: int) -> list[str]:
     return [private(f"values_{at}") for at in range(count)]
 
 
-def numbered_values(older: Version, newer: Version, sensitive: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    """CLASS and `value_columns` of either release; equal values of both have the same number.
+def numbered_values(older: Version, newer: Version, sensitive: Sequence[str]) -> DataFrame:
+    """SIDE, CLASS and `value_columns` of both releases (0: the older one); equal values have the same number.
 
     Null is a value, one and the same with NaN; 0.0 is -0.0; texts that their collation holds equal are one value.
     Cost: for each column one shuffle of distinct pairs of class and value.
@@ -140,13 +140,12 @@ def numbered_values(older: Version, newer: Version, sensitive: Sequence[str]) ->
     sets = []
     for at, column in enumerate(value_columns(len(sensitive))):
         value = f"{_VALUE}{at}"
-        pairs = gathered(both, runs_in_one_task()).select(_SIDE, CLASS, value).distinct()
+        pairs = gathered(both, runs_in_one_task()).select(SIDE, CLASS, value).distinct()
         # of equal values that are written differently the least hash is the number of all
         number = F.min(hashed(pairs, [value])).over(Window.partitionBy(value))
-        numbered = pairs.select(_SIDE, CLASS, number.alias(_CODE))
-        sets.append(numbered.groupBy(_SIDE, CLASS).agg(F.sort_array(F.collect_set(_CODE)).alias(column)))
-    joined = reduce(lambda one, other: one.join(not_broadcast(other), [_SIDE, CLASS]), sets)
-    return joined.where(F.col(_SIDE) == 0).drop(_SIDE), joined.where(F.col(_SIDE) == 1).drop(_SIDE)
+        numbered = pairs.select(SIDE, CLASS, number.alias(_CODE))
+        sets.append(numbered.groupBy(SIDE, CLASS).agg(F.sort_array(F.collect_set(_CODE)).alias(column)))
+    return reduce(lambda one, other: one.join(not_broadcast(other), [SIDE, CLASS]), sets)
 
 
 # -- classes of a person ------------------------------------------------------------------------------------------------
@@ -159,11 +158,12 @@ def with_classes(units: DataFrame, covered: DataFrame, several: bool, values: Da
     Guarantee: equal sets have the same SEEN, different ones differ, up to a 64-bit hash. Cost: shuffles of pairs of holder and
     class.
     """
-    held = covered.select(F.col(TUPLE).alias(HOLDER), CLASS)
+    held, small = covered.select(F.col(TUPLE).alias(HOLDER), CLASS), runs_in_one_task()
     if several:
-        held = units.join(not_broadcast(covered.select(TUPLE, CLASS)), TUPLE).select(F.col(UNIT).alias(HOLDER), CLASS).distinct()
+        of_people = gathered(units.join(not_broadcast(covered.select(TUPLE, CLASS)), TUPLE), small)
+        held = of_people.select(F.col(UNIT).alias(HOLDER), CLASS).distinct()
     names = value_columns(sensitive)
-    if values is not None:
-        held = held.join(not_broadcast(values), CLASS, "left")
+    if values is not None:  # after a join Spark forgets that it was one partition
+        held = gathered(held, small).join(not_broadcast(values), CLASS, "left")
     sets = [F.array_distinct(F.flatten(F.collect_list(name))).alias(name) for name in names]
-    return gathered(held, runs_in_one_task()).groupBy(HOLDER).agg(F.bit_xor(CLASS).alias(SEEN), *sets)
+    return gathered(held, small).groupBy(HOLDER).agg(F.bit_xor(CLASS).alias(SEEN), *sets)
