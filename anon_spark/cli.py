@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anon_spark.errors import AnonSparkError, Stopped, UnseenValues
+from anon_spark.errors import AnonSparkError, ConfigurationError, Stopped, UnseenValues
 from anon_spark.machine.progress import AUDIT, COMPARE, INIT, PLAN, RISK, RUN, Steps
 from anon_spark.machine.signals import stoppable
 
@@ -99,11 +99,13 @@ def _parser() -> argparse.ArgumentParser:
         if name == "run":
             again = "draw again for rows that were drawn before; the two releases can be put together"
             added.add_argument("--redraw", action="store_true", help=again)
-    purge = command("purge", _purge, "Remove what stopped runs of a job left: private working folders, uncommitted files.")
+    purge = command("purge", _purge, "Remove what stopped runs of a job left, or what time travel shows of earlier releases.")
     purge.add_argument("job", help="the job file")
     purge.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key of it")
-    purge.add_argument("--work", action="store_true", required=True, help="the private folders and files of runs that ended")
-    purge.add_argument("--all", action="store_true", help="also of runs on other machines, which may still be at work")
+    purge.add_argument("--work", action="store_true", help="the private folders and uncommitted files of runs that ended")
+    purge.add_argument("--all", action="store_true", help="with --work: also of runs on other machines, perhaps still at work")
+    purge.add_argument("--history", action="store_true", help="what time travel shows of earlier releases; starts Spark")
+    purge.add_argument("--yes", action="store_true", help="with --history: do not ask")
     compare = command("compare", _compare, "Measure releases of one table side by side, each verified first.")
     compare.add_argument("job", help="the job file of a current release")
     compare.add_argument("other", nargs="+", help="the job files of the other releases")
@@ -194,7 +196,8 @@ def _run(options: argparse.Namespace) -> int:
     for finding in report.findings:
         print(f"  {finding.level:6}  {finding.text}")
     print(report.verdict)
-    print(f"{report.status.replace('_', ' ')}: {report.output_table} version {report.output_version}")
+    where = report.message if report.status == "waiting" else f"{report.output_table} version {report.output_version}"
+    print(f"{report.status.replace('_', ' ')}: {where}")
     if not report.for_release:
         print("test key: not for release")
     if job.output.report is not None:
@@ -251,7 +254,32 @@ def _purge(options: argparse.Namespace) -> int:
     from anon_spark.families.registry import load_job
     from anon_spark.runs.purge import purge
 
-    for line in purge(load_job(options.job, options.set), everything=options.all):
+    if not (options.work or options.history) or (options.all and not options.work):
+        raise ConfigurationError("purge: say what to remove: --work (perhaps with --all), --history, or both.")
+    if options.history and not options.yes and not sys.stdin.isatty():
+        raise ConfigurationError("purge: --history asks before it removes anything, and there is no terminal. Add --yes.")
+    job = load_job(options.job, options.set)
+    if options.work:
+        for line in purge(job, everything=options.all):
+            print(line)
+    return _purge_history(job, options.yes) if options.history else 0
+
+
+def _purge_history(job: JobSpec, sure: bool) -> int:
+    """Ask, then vacuum; 1 where the answer is no."""
+    from anon_spark.runs.history import Past
+    from anon_spark.spark_session import make_session
+
+    # VACUUM lists the folder in 10,000 tasks otherwise
+    spark = make_session("anon-spark purge", {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "16"}, brief=True)
+    past = Past.of(job, spark)
+    if not past.versions:
+        print(f"{past.table} has no earlier release")
+        return 0
+    if not sure and input(f"{past.question} Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+        print("nothing was removed")
+        return 1
+    for line in past.remove(spark):
         print(line)
     return 0
 

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "BENCHMARKS.md"
 # packages of jobs.benchmarks, each with main.py: SIZES, the command `scale`, maybe more words for it, and report(grown, options)
 FAMILIES = ("lattice", "mst", "relational_transaction", "set_valued", "tree")
-PARTS = (*FAMILIES, "models", "risk", "small", "times")  # the last two: whole runs of all families, fixed costs and growth
+PARTS = (*FAMILIES, "models", "risk", "series", "small", "times")  # the last two: runs of all families, fixed costs and growth
 SMALL_DRIVER = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "64m",

@@ -3,7 +3,8 @@
 Started by hand: every kill needs a process of its own, about a minute; good kills that `--out` holds are not repeated, so name a
 new file after a change of the code. A process is killed with its JVM and workers, by itself, at the beginning of a step; then the
 same job runs again here. The table says for each step what stood after the kill, whether the rerun ended, and whether anything
-private was left after it.
+private was left after it. With `--series` each job adds to a series, where an old release stands the second half of the people;
+people of dead runs who are still in the ledger, and people who are in it twice, count as left.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from anon_spark.config import JobSpec
 from anon_spark.families.registry import load_job
 from anon_spark.io import publication
 from anon_spark.io.leftovers import FOLDER
-from anon_spark.io.publication import Output, output_of
+from anon_spark.io.publication import output_of
 from anon_spark.io.tables import history
 from anon_spark.primitives.stores import Store, remains, user_root
 from anon_spark.runs.demo import make_samples
@@ -50,6 +51,7 @@ STEPS = (
     "report", "log",
 )  # fmt: skip
 PUBLISHING = ("commit", "write", "compare", "committed")  # also tried where an old release stands
+OF_A_SERIES = ("ledger", "confirm")  # before people enter the ledger, and before they are confirmed
 WRITE = "write"  # between the steps commit and compare: rows lie in the folder of the release, no commit names them
 
 
@@ -63,10 +65,12 @@ class Outcome:
     stood: str  # what was published after the kill: nothing, the old or the new release
     rerun: str  # how the rerun ended
     left: int  # private folders, notes and files no commit names after the rerun
+    series: bool = False
 
     @property
     def is_good(self) -> bool:
-        return self.left == 0 and self.rerun in ("published", "already_published")
+        finds_nobody = "waiting" if self.series and self.stood == "the new release" else "published"
+        return self.left == 0 and self.rerun in ((finds_nobody,) if self.series else ("published", "already_published"))
 
 
 def killed(job: Path, step: str) -> int:
@@ -83,11 +87,12 @@ def die_at(wanted: str, job: Path) -> None:
             os.killpg(0, signal.SIGKILL)
 
     if wanted == WRITE:
-        publication._write = _half_written
-    run(prepare(load_job(job), make_session("anon-spark crashes", BRIEF)), redraw=True, step=step)
+        publication._write = _half_written  # type: ignore[assignment]
+    prepared = prepare(load_job(job), make_session("anon-spark crashes", BRIEF))
+    run(prepared, redraw=not prepared.job.output.appends, step=step)
 
 
-def _half_written(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:
+def _half_written(frame: DataFrame, table: str, *_: object) -> None:
     """Write the rows of a release into its folder as Delta does, and die before the commit."""
     elsewhere = Path(f"{table}-elsewhere")
     frame.write.format("delta").save(str(elsewhere))
@@ -104,7 +109,7 @@ class Bench:
     spark: SparkSession
     folder: Path
 
-    def job(self, family: str, name: str, page: str) -> Path:
+    def job(self, family: str, name: str, page: str, series: bool = False) -> Path:
         """The demonstration's job of a family, on fewer columns, with all its places in a folder of their own."""
         job = yaml.safe_load((self.folder / "conf" / f"{family}.yaml").read_text(encoding="utf-8"))
         quasi = job["columns"].get("quasi_identifiers")
@@ -112,31 +117,55 @@ class Bench:
             job["columns"]["quasi_identifiers"] = dict(list(quasi.items())[:QUASI_IDENTIFIERS])
         job["output"] = {"table": f"../{name}/release", "runs": f"../{name}/runs", "report": f"../{name}/{page}"}
         job["work"] = f"../{name}/work"
+        if series:
+            job["output"] |= {"mode": "append", "ledger": f"../{name}/ledger", "increment": "increment_number"}
+            job["input"]["table"] = f"../{name}/people"
         file = self.folder / "conf" / f"{name}.yaml"
         file.write_text(yaml.safe_dump(job), encoding="utf-8")
         return file
 
-    def outcome(self, family: str, step: str, old: bool) -> Outcome:
+    def grown(self, family: str, name: str, half: bool) -> None:
+        """The people of a family's demonstration, or the first half of them, as a version of an input of its own."""
+        job = yaml.safe_load((self.folder / "conf" / f"{family}.yaml").read_text(encoding="utf-8"))
+        everybody = self.spark.read.format("delta").load(str(self.folder / "conf" / job["input"]["table"]))
+        person = job["columns"]["person"]
+        rows = everybody.where(F.xxhash64(person) % 2 == 0) if half else everybody
+        rows.write.format("delta").mode("overwrite").save(str(self.folder / name / "people"))
+
+    def outcome(self, family: str, step: str, old: bool, series: bool) -> Outcome:
         """Kill a job at a step, where an old release stands or none, and run it again."""
-        name = f"{family}-{step}-{'old' if old else 'first'}"
+        name = f"{family}-{step}-{'old' if old else 'first'}{'-series' if series else ''}"
+        if series:
+            self.grown(family, name, half=old)
         if old:
-            run(prepare(load_job(self.job(family, name, "old.html")), self.spark))
-        file = self.job(family, name, "page.html")  # another page is another configuration: a new release
+            run(prepare(load_job(self.job(family, name, "old.html", series)), self.spark))
+        if series and old:
+            self.grown(family, name, half=False)
+        file = self.job(family, name, "page.html", series)  # another page is another configuration: a new release
         job = load_job(file)
         before = output_of(self.spark, job.output.table).release
         code = killed(file, step)
         after = output_of(self.spark, job.output.table).release
         same = "nothing" if after is None else "the old release"
         stood = same if (after and after.version) == (before and before.version) else "the new release"
-        report = run(prepare(job, self.spark), redraw=True)
+        report = run(prepare(job, self.spark), redraw=not series)
         return Outcome(
             family,
             step,
             old,
             stood,
             report.status if code == -signal.SIGKILL else f"was not killed (exit {code})",
-            self.left(Path(job.output.table), self.folder / name / "work"),
+            self.left(Path(job.output.table), self.folder / name / "work") + (self.astray(job) if series else 0),
+            series,
         )
+
+    def astray(self, job: JobSpec) -> int:
+        """People in the ledger whose run did not publish or is not confirmed, and those who are there twice."""
+        ledger = self.spark.read.format("delta").load(str(job.output.ledger))
+        people = ledger.where("kind = 'person'").select("person", "run_id")
+        confirmed = ledger.where("kind = 'confirmed'").select("run_id")
+        twice = people.count() - people.select("person").distinct().count()
+        return twice + people.join(confirmed, "run_id", "left_anti").count()
 
     def left(self, release: Path, work: Path) -> int:
         """Working folders, local files of dead sessions, notes, and files that no commit names."""
@@ -155,6 +184,7 @@ def main() -> int:
     parser.add_argument("job", nargs="?", type=Path)
     parser.add_argument("--die-at", metavar="STEP", help="run JOB and die at this step")
     parser.add_argument("--families", nargs="*", default=["lattice", "mst", "relational_transaction", "set_valued", "tree"])
+    parser.add_argument("--series", action="store_true", help="jobs that add to a series")
     parser.add_argument("--out", type=Path, help="a line per kill; good ones that it holds are not repeated")
     options = parser.parse_args()
     if options.die_at:
@@ -162,14 +192,16 @@ def main() -> int:
         return 0
     lines = options.out.read_text("utf-8").splitlines() if options.out and options.out.exists() else []
     found = [one for one in (Outcome(**json.loads(line)) for line in lines) if one.is_good]
-    done = {(one.family, one.step, one.old) for one in found}
+    done = {(one.family, one.step, one.old, one.series) for one in found}
+    steps = sorted({*STEPS, *OF_A_SERIES}) if options.series else STEPS
+    publishing = (*PUBLISHING, *OF_A_SERIES)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(make_session("anon-spark crashes", BRIEF), Path(folder))
         make_samples(bench.spark, bench.folder, ROWS)
-        for family, step, old in product(options.families, STEPS, (False, True)):
-            if (old and step not in PUBLISHING) or (family, step, old) in done:
+        for family, step, old in product(options.families, steps, (False, True)):
+            if (old and step not in publishing) or (family, step, old, options.series) in done:
                 continue
-            found.append(bench.outcome(family, step, old))
+            found.append(bench.outcome(family, step, old, options.series))
             print(found[-1], flush=True)
             if options.out:
                 with options.out.open("a", encoding="utf-8") as file:

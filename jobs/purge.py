@@ -1,4 +1,7 @@
-"""Remove what stopped runs of a job left: `spark-submit jobs/purge.py JOB --work`, or without Spark `anon-spark purge`."""
+"""Remove what stopped runs of a job left, or earlier releases: `spark-submit jobs/purge.py JOB --work`, or `--history --yes`.
+
+`anon-spark purge JOB --work` does the first without Spark.
+"""
 
 from __future__ import annotations
 

@@ -3,9 +3,11 @@
     spark-submit pipelines/nightly.py conf/lattice.yaml --hand-over warehouse.shared.census
     python pipelines/nightly.py conf/lattice.yaml
 
-It ends with the exit code of `anon-spark run`, so that a scheduler can tell what to do: 0 published, or nothing new to
-publish; 2 the job file is wrong: call an engineer; 3 the data do not allow a release: ask the data office; 1 anything else:
-try again later.
+The job may replace the release every night, or append the people who are new (docs/series.md).
+
+It ends with the exit code of `anon-spark run`, so that a scheduler can tell what to do: 0 published, or nothing to publish
+because nothing is new or the new people wait; 2 the job file is wrong: call an engineer; 3 the data do not allow a release: ask
+the data office; 1 anything else: try again later.
 """
 
 from __future__ import annotations
@@ -14,29 +16,37 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import anon_spark as an
 
 
 def nightly(job: str, hand_over: str | None, spark: SparkSession) -> an.RunReport:
-    """Plan, run and hand over. Raises an AnonSparkError where nothing was published."""
+    """Plan, run and hand over. Raises an AnonSparkError where a release was refused."""
     # 1. plan: a wrong job file, a missing column or an output that cannot be written is found before any work
     planned = an.plan(job, spark)
     print("\n".join(planned.lines()))
 
     # 2. run: anonymize, audit what was staged, publish in one commit; the same rows again are recognised
     report = an.run(job, spark)
-    print(report.verdict)
+    print(report.message if report.status == "waiting" else report.verdict)
 
     # 3. hand over the version that was verified; also where nothing was new, because last night's hand-over may have failed
-    if hand_over is not None and report.output_table is not None:
-        reader = spark.read.format("delta").option("versionAsOf", str(report.output_version))
-        is_path = "/" in report.output_table
-        release = reader.load(report.output_table) if is_path else reader.table(report.output_table)
+    release = verified(report, spark)
+    if hand_over is not None and release is not None:
         release.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(hand_over)
         print(f"handed over: {hand_over}")
     return report
+
+
+def verified(report: an.RunReport, spark: SparkSession) -> DataFrame | None:
+    """The release after a run; None where everybody still waits for the first increment of a series."""
+    if report.status == "waiting":
+        begun = report.series is not None and report.series.before > 0
+        return an.read_release(spark, str(report.output_table)).frame if begun else None
+    reader = spark.read.format("delta").option("versionAsOf", str(report.output_version))
+    table = str(report.output_table)
+    return reader.load(table) if "/" in table else reader.table(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     look = [finding.text for finding in report.findings if finding.level == "look"]
     if look:
-        print("published, but look at:", *look, sep="\n  ")  # a careful office reads these before readers do
+        print("look at:", *look, sep="\n  ")  # a careful office reads these before readers do
     return 0
 
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
+from anon_spark.machine.kernels import listed
 from anon_spark.spark_session import make_session
+from jobs.kernels import asked_for
 from tests.event_log import EventLog
 from tests.published import published, published_once  # noqa: F401 - fixtures
 
@@ -102,6 +104,18 @@ def spark(session_folder: Path) -> Iterator[SparkSession]:
 def event_log(spark: SparkSession, session_folder: Path) -> EventLog:
     """The session's event log: `event_log.read_text()`, or only what is new since `event_log.mark()`."""
     return EventLog(spark, session_folder / "events")
+
+
+@pytest.fixture(autouse=True)
+def kernels_compiled_at_set_up(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test with Spark compiles is in the list of what set-up compiles, so that a user never waits for it."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    before = asked_for()
+    yield
+    unlisted = {name: kinds - before[name] - set(listed().get(name, ())) for name, kinds in asked_for().items()}
+    assert {name: kinds for name, kinds in unlisted.items() if kinds} == {}, "write the list anew with jobs/kernels.py"
 
 
 @pytest.fixture

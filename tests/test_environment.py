@@ -10,7 +10,7 @@ import pytest
 
 from anon_spark import workers
 from anon_spark.errors import ConfigurationError
-from anon_spark.machine import delta, java, setup
+from anon_spark.machine import delta, java, kernels, setup
 from anon_spark.spark_session import WIDE, resolve
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,6 +101,8 @@ def test_set_up_is_silent_when_nothing_is_missing(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(environment / "java", 'JAVA_VERSION="17.0.1"\n')))
     monkeypatch.setattr(setup, "fetch_jars", lambda: pytest.fail("fetched again"))
+    monkeypatch.setattr(kernels, "current_folder", lambda: environment)
+    (environment / f"compiled-{kernels._machine()}").touch()
     (environment / "jars").mkdir()
     (environment / "jars" / delta.main_jar()).touch()
 

@@ -13,6 +13,8 @@ from types import ModuleType
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+from anon_spark.compiled import Inner
+
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "anon_spark"
 
@@ -99,7 +101,7 @@ def test_configuration_imports_without_spark() -> None:
 
 def travelling(module: ModuleType, source: str) -> Iterator[str]:
     """Compiled functions that a nested function names: with it they travel to tasks by value, and are compiled there again."""
-    compiled = {name for name, value in vars(module).items() if isinstance(value, Dispatcher)}
+    compiled = {name for name, value in vars(module).items() if isinstance(value, Dispatcher | Inner)}
     for outer in ast.walk(ast.parse(source)):
         if isinstance(outer, ast.FunctionDef):
             inside = (node for node in ast.walk(outer) if node is not outer and isinstance(node, ast.FunctionDef | ast.Lambda))
@@ -117,3 +119,24 @@ def test_tasks_find_compiled_functions_by_name() -> None:
 
     planted = "def outer():\n    def work(table):\n        return containing(table)\n    return work\n"
     assert list(travelling(import_module("anon_spark.families.tree.kernels.trees"), planted)) == ["outer: containing"]
+
+
+def called_by_python(module: ModuleType, source: str) -> Iterator[str]:
+    """Kernels for kernels that other code names: they would be compiled once more, in every process."""
+    inner = {name for name, value in vars(module).items() if isinstance(value, Inner)}
+    for part in ast.parse(source).body:
+        decorators = {node.id for node in getattr(part, "decorator_list", ()) if isinstance(node, ast.Name)}
+        if not decorators & {"compiled", "inner"}:
+            named = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
+            yield from sorted(named & inner)
+
+
+def test_kernels_for_kernels_are_called_by_kernels() -> None:
+    found = []
+    for path in sorted(LIBRARY.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        found += [f"{name}: {fault}" for fault in called_by_python(import_module(name), path.read_text())]
+    assert found == []
+
+    planted = "def outer():\n    return widest(sizes)\n\n@compiled\ndef kernel():\n    return longer(values)\n"
+    assert list(called_by_python(import_module("anon_spark.kernels.transactions"), planted)) == ["widest"]

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     PROMISE = "promise"  # the guarantee
     TRUTH = "truth"  # every row is true of a record
     PERSONS = "persons"
+    SERIES = "series"  # everybody is published once
     ROWS = "rows"
     ORDER = "order"
     DRAW = "draw"

@@ -193,6 +193,18 @@ class OutputSpec(Spec):
     dictionary: TableLocation | None = Field(
         default=None,
         description="Data dictionary of the release, a Delta table; default: as .dictionary.json beside the report.")
+    mode: Literal["replace", "append"] = Field(
+        default="replace",
+        description="replace: a release takes the place of the one before; append: people who were not published yet are added.")
+    ledger: TableLocation | None = Field(
+        default=None, description="append only, required: who was published, a private Delta table of salted hashes.")
+    increment: ColumnName | None = Field(
+        default=None, description="append only: a published column of this name gets the number of the increment.")
+
+    @property
+    def appends(self) -> bool:
+        """Whether the release is a series: every run adds the people who were not published yet."""
+        return self.mode == "append"
 
 
 class JobSpec(Spec):
@@ -247,7 +259,10 @@ class JobSpec(Spec):
 
         It is hashed, so options with papers' words hold these (see `Words`).
         """
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True, context=HASHED)
+        content = self.model_dump(mode="json", by_alias=True, exclude_none=True, context=HASHED)
+        if not self.output.appends:
+            del content["output"]["mode"]  # jobs of older versions keep their hash
+        return content
 
     @classmethod
     def roles(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -283,6 +298,7 @@ class JobSpec(Spec):
             if section(spec).get("publish") == "bounds" and taken:
                 key = f"columns.quasi_identifiers.{name}.publish"
                 yield key, f"{taken[0]} is a column already; rename it, or publish a range"
+        yield from _of_a_series(raw)
         if not cls.nests and "nest" in section(raw, "input"):
             yield "input.nest", "goes with a family of nested records only; join the tables into one first"
         for name, why in cls.unlimited.items():
@@ -306,13 +322,31 @@ class QuasiIdentifierJob(JobSpec):
     privacy: KSpec = Field(description="What the release guarantees; the audit checks exactly this.")
 
 
+def _of_a_series(raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """What `output.mode: append` needs, and what goes with it only."""
+    output = section(raw, "output")
+    if output.get("mode", "replace") == "append":
+        if output.get("ledger") is None:
+            yield "output.ledger", "is required by output.mode: append; name a private place for the table of who was published"
+        if text(raw, "columns", "person") is None:
+            yield "columns.person", "is required by output.mode: append, which publishes everybody once"
+        if section(raw, "limits").get("republication") is not None:
+            yield "limits.republication", "goes with output.mode: replace only, an increment replaces nothing; remove it"
+        if section(raw, "input").get("format", "delta") != "delta":
+            yield "input.format", "should be delta with output.mode: append: every increment is made of one version"
+        return
+    for key in ("ledger", "increment"):
+        if output.get(key) is not None:
+            yield f"output.{key}", "goes with output.mode: append only; remove it, or append"
+
+
 def _touching(
     raw: Mapping[str, Any], base: Path | None, hierarchies: Iterable[tuple[str, object]]
 ) -> Iterator[Problem]:
     """Places of an unchecked job that are equal or contain each other."""
     here = base or Path.cwd()
     written = [(f"output.{key}", resolve_table(place, here))
-               for key in ("table", "runs", "dictionary") if (place := text(raw, "output", key))]
+               for key in ("table", "runs", "dictionary", "ledger") if (place := text(raw, "output", key))]
     if report := text(raw, "output", "report"):
         page = resolve_file(report, here)
         written += [("output.report", page), *(("output.report", splitext(page)[0] + end) for end in (".json", ".md"))]

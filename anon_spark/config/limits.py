@@ -18,3 +18,7 @@ class LimitsSpec(Spec):
     homogeneous: float | None = Field(
         default=None, ge=0, le=1, allow_inf_nan=False,
         description="Greatest share of rows in classes whose rows all have one sensitive value.")
+    republication: float | None = Field(
+        default=None, ge=0, le=1, allow_inf_nan=False,
+        description="Greatest share of people whom a replaced release and the new one single out together: fewer than k "
+        "candidates, fewer than k newcomers, or one common sensitive value. A run for which it is unknown is refused, too.")

@@ -22,7 +22,7 @@ from anon_spark.errors import ConfigurationError, did_you_mean
 Families = Mapping[str, type[JobSpec]]
 """The jobs of all families by name; whoever knows the families hands them over."""
 
-PLACES = frozenset({"table", "runs", "report", "dictionary", "work", "levels", "edges"})
+PLACES = frozenset({"table", "runs", "report", "dictionary", "ledger", "work", "levels", "edges"})
 """Keys whose values are places."""
 _UNKNOWN = "unknown key."
 _REPEATED = {"children": f"columns.tree.{ANY}.", "nest": f"input.nest.{ANY}."}

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -43,6 +43,7 @@ from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
 from anon_spark.report.columns import left_out_words
 from anon_spark.risk.look_up.frequent import frequent_values_to_be
+from anon_spark.risk.republication.versions import Version
 from anon_spark.samples.sample import Sample
 
 J = TypeVar("J", bound=JobSpec)
@@ -212,6 +213,10 @@ class Pipeline(ABC, Generic[J, R, T]):
         """The checks of the current release that need no private data of its run."""
 
     @abstractmethod
+    def in_scope(self, source: DataFrame) -> DataFrame:
+        """The rows of the source that no policy drops, with their persons, as the audit reads them; of tree a row per record."""
+
+    @abstractmethod
     def facts(self, staged: Staged[R], audit: Audit) -> Pending[T]:
         """Facts for the report, the run log and comparisons: the fit, counts of the audit, what attackers gain."""
 
@@ -228,6 +233,18 @@ class Pipeline(ABC, Generic[J, R, T]):
         """The family's part of the report."""
 
     # --- defaults; a family may override them
+
+    def behind(self, staged: Staged[R]) -> DataFrame:
+        """The rows of the source that the staged release holds, as `in_scope`. Called after the audit."""
+        return self.in_scope(staged.source)
+
+    def behind_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame | None:
+        """As `behind`, of a current release; None where only the run could tell."""
+        return self.in_scope(source)
+
+    def continuing(self, metadata: Mapping[str, Any]) -> Self:
+        """The steps of the next increment of a series. metadata: of the commit of the increment before."""
+        return self
 
     @property
     def grave(self) -> frozenset[str]:
@@ -284,6 +301,15 @@ class Pipeline(ABC, Generic[J, R, T]):
     def as_labels(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame:
         """A published release with labels, as the family's checks read it."""
         return release
+
+    @property
+    def unmeasured(self) -> str | None:
+        """Why nobody measures what a replaced release and a new one tell together; None for a family with `version`."""
+        return "for this family it is not measured"
+
+    def version(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any], rows: int) -> Version:
+        """A published or staged release and its source, as the measure of two releases reads them. rows: of the source."""
+        raise NotImplementedError
 
     def warnings(self, recoding: R) -> list[str]:
         """The warnings of the fit."""

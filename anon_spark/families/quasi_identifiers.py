@@ -10,7 +10,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.auditing import Kind, Verdict, completed
+from anon_spark.auditing import Kind, Verdict, completed, rows_in_scope
 from anon_spark.auditing.reading.bounds import bounds_check, with_labels
 from anon_spark.auditing.reading.values import HI, LO
 from anon_spark.columns import ROWS, SHOWN_HIGH, SHOWN_LOW, quoted
@@ -182,6 +182,9 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
     def losses(self, facts: T) -> Mapping[str, float]:
         """The share of its detail that each quasi-identifier lost."""
         return {}
+
+    def in_scope(self, source: DataFrame) -> DataFrame:
+        return rows_in_scope(source, self.audited_hierarchies(source), self.job.nulls)
 
     def crowds_before(self, counted: Frequencies) -> Pending[Crowds]:
         """Rows of the source by the size of their crowd, in doublings of k, and those that are alone.

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from anon_spark.config import is_path
 from anon_spark.errors import ConfigurationError, PublicationRefused
-from anon_spark.io.tables import history, require_free, sql_name
+from anon_spark.io.tables import delta_detail, history, require_free, sql_name
 
 MARK = "anon_spark"
 BEGUN = "begun"  # mark of an empty commit that creates a catalog table: no release
@@ -28,6 +30,7 @@ MAINTENANCE = (
 )  # fmt: skip
 RESTORE = "RESTORE"
 RETENTION = "interval 3650 days"  # how long Delta keeps commits: by them the next run recognises the table as ours
+SERIES, INCREMENT = "series", "increment"  # keys of the metadata of an increment: the id of its series, and its number
 WRITER = "anon-spark"  # application id of Delta transactions: of two runs on one state Delta accepts one
 
 Commit = Mapping[str, Any]
@@ -51,6 +54,21 @@ class Output:
     release: Published | None
     # of our next commit: runs that saw the same release share it, and Delta accepts it once
     number: int = field(default=0, compare=False)
+    # metadata of the newest increment that was ever committed, also of one that was undone; None: no series
+    series: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    @property
+    def increment(self) -> int:
+        """The number of the newest increment; 0 where there is none."""
+        return 0 if self.series is None else int(self.series[INCREMENT])
+
+
+@dataclass(frozen=True)
+class Appending:
+    """A commit that adds an increment to a series instead of replacing the release."""
+
+    series: str
+    increment: int
 
 
 def output_of(spark: SparkSession, table: str) -> Output:
@@ -85,9 +103,13 @@ def _output(commits: Sequence[Commit]) -> Output | None:
             changes = tuple(operation for operation in since if operation not in MAINTENANCE)
             nothing = metadata.get(BEGUN) or metadata.get(WITHDRAWN)
             release = None if nothing and not changes else Published(int(commit["version"]), metadata, latest, changes)
-            return Output(latest, release, _next_number(commits))
+            return Output(latest, release, _next_number(commits), _newest_increment(commits))
         since.append(str(commit["operation"]))
     return None
+
+
+def _newest_increment(commits: Sequence[Commit]) -> Mapping[str, Any] | None:
+    return next((metadata for commit in commits if SERIES in (metadata := metadata_of(commit) or {})), None)
 
 
 def _next_number(commits: Sequence[Commit]) -> int:
@@ -125,15 +147,17 @@ def unchanged(spark: SparkSession, table: str, seen: Output) -> Output:
     return current
 
 
-def publish(release: DataFrame, table: str, metadata: Mapping[str, Any], seen: Output) -> int:
-    """Replace the release by one atomic commit on top of what was seen just before; returns its version.
+def publish(
+    release: DataFrame, table: str, metadata: Mapping[str, Any], seen: Output, appending: Appending | None = None
+) -> int:
+    """Replace the release, or add an increment to it, by one atomic commit on top of what was seen just before.
 
-    Guarantee: readers see the old release or the new one. Of several runs that saw the same state one is published, the
-    others raise PublicationRefused: they share a number that Delta accepts once. If somebody else committed meanwhile,
-    their version is restored and this run is refused. Cost: one write of the release.
+    Returns its version. Guarantee: readers see the old state or the new one. Of several runs that saw the same state one is
+    published, the others raise PublicationRefused: they share a number that Delta accepts once. If somebody else committed
+    meanwhile, their version is restored and this run is refused. Cost: one write of the rows.
     """
     spark = release.sparkSession
-    _write(release, table, metadata, seen)
+    _write(release, table, metadata, seen, appending)
     commits = history(spark, table, LOOK_BACK)
     version = _version_in(commits, str(metadata["run_id"]))
     if version is None:
@@ -170,6 +194,22 @@ def read_back(spark: SparkSession, table: str, version: int) -> DataFrame:
     """A version of the release, lazily."""
     reader = spark.read.format("delta").option("versionAsOf", str(version))
     return reader.load(table) if is_path(table) else reader.table(sql_name(table))
+
+
+def rows_of_commit(spark: SparkSession, table: str, version: int) -> DataFrame:
+    """The rows that a commit added, lazily: those in the files that its version has and the version before it lacks.
+
+    Cost: the names of the files of both versions on the driver; of other files nothing is read, but in a table with column
+    mapping, whose files only Delta can read.
+    """
+    at = read_back(spark, table, version)
+    if version == 0:
+        return at
+    added = sorted(set(at.inputFiles()) - set(read_back(spark, table, version - 1).inputFiles()))
+    detail = delta_detail(spark, table) or {}
+    if "columnMapping" in (detail.get("tableFeatures") or ()):
+        return at.where(F.col("_metadata.file_path").isin(added))
+    return spark.read.schema(at.schema).parquet(*(unquote(file) for file in added)) if added else at.limit(0)
 
 
 def begin(release: DataFrame, table: str, run_id: str, seen: Output) -> Output:
@@ -219,16 +259,19 @@ def _user_metadata(commit: Commit) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _write(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output) -> None:
+def _write(
+    frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output, appending: Appending | None = None
+) -> None:
     writer = (
         frame.write.format("delta")
-        .mode("overwrite")
-        .option("overwriteSchema", "true")
         .option("userMetadata", json.dumps({MARK: dict(metadata), NUMBER: on.number}))
         .option("delta.logRetentionDuration", RETENTION)  # taken when the table begins
-        .option("txnAppId", WRITER)
-        .option("txnVersion", str(on.number))
     )
+    if appending is None:
+        writer = writer.mode("overwrite").option("overwriteSchema", "true")
+        writer = writer.option("txnAppId", WRITER).option("txnVersion", str(on.number))
+    else:
+        writer = writer.mode("append").option("txnAppId", appending.series).option("txnVersion", str(appending.increment))
     if is_path(table):
         writer.save(table)
     else:
@@ -237,6 +280,27 @@ def _write(frame: DataFrame, table: str, metadata: Mapping[str, Any], on: Output
 
 def _restore(spark: SparkSession, table: str, version: int) -> None:
     spark.sql(f"RESTORE TABLE {sql_name(table)} TO VERSION AS OF {int(version)}").collect()
+
+
+def runs_in_history(spark: SparkSession, table: str) -> tuple[dict[str, int], int | None]:
+    """The runs that committed, undone ones included, each with its version; and the oldest version that the history has.
+
+    No table: none, and None.
+    """
+    commits = history(spark, table, LOOK_BACK)
+    found = {str(run): int(commit["version"]) for commit in commits if (run := _run_of(commit)) is not None}
+    return found, min((int(commit["version"]) for commit in commits), default=None)
+
+
+def increments(spark: SparkSession, table: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """The increments that stand in the release, oldest first: the version and the metadata of each.
+
+    Cost: all commits of the table on the driver.
+    """
+    newest = history(spark, table, 1)
+    commits = history(spark, table, int(newest[0]["version"]) + 1) if newest else []
+    found = [(int(commit["version"]), metadata_of(commit) or {}) for commit in in_force(commits)]
+    return [(version, metadata) for version, metadata in reversed(found) if SERIES in metadata]
 
 
 def version_of(spark: SparkSession, table: str, run_id: str) -> int | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from random import uniform
-from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +15,7 @@ from pyspark.sql import functions as F
 from anon_spark.config import is_path
 from anon_spark.engine import small_frame
 from anon_spark.errors import ConfigurationError
-from anon_spark.io.causes import is_conflict, is_first_commit
+from anon_spark.io.retries import retried
 from anon_spark.io.tables import history, require_free, sql_name
 from anon_spark.primitives.rounds import collect_small
 
@@ -43,7 +41,6 @@ _FIELDS: list[tuple[str, Any]] = [
 ]
 SCHEMA = pa.schema(_FIELDS)
 OLDEST = 16  # columns of the logs that the first version wrote
-ATTEMPTS, FIRST_PAUSE = 8, 0.2  # seconds, doubled each time
 _SQL = {"string": "STRING", "timestamp[us, tz=UTC]": "TIMESTAMP", "int64": "BIGINT", "bool": "BOOLEAN"}
 
 
@@ -86,7 +83,7 @@ def begin_run_log(spark: SparkSession, table: str) -> None:
     if history(spark, table, 1):
         return
     columns = ", ".join(f"`{name}` {_SQL[str(kind)]}" for name, kind in _FIELDS)
-    _retried(lambda: spark.sql(f"CREATE TABLE IF NOT EXISTS {sql_name(table)} ({columns}) USING delta").collect())
+    retried(lambda: spark.sql(f"CREATE TABLE IF NOT EXISTS {sql_name(table)} ({columns}) USING delta").collect())
 
 
 def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
@@ -94,7 +91,7 @@ def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
     content = {name: json.dumps(getattr(row, name)) for name in ("accounting", "metrics", "findings")}
     frame = small_frame(spark, pa.Table.from_pylist([{**row.__dict__, **content}], schema=SCHEMA)).coalesce(1)
     writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")  # logs of older versions
-    _retried(lambda: writer.save(table) if is_path(table) else writer.saveAsTable(sql_name(table)))
+    retried(lambda: writer.save(table) if is_path(table) else writer.saveAsTable(sql_name(table)))
 
 
 @dataclass(frozen=True)
@@ -120,17 +117,15 @@ def logged_runs(spark: SparkSession, table: str, run_ids: Collection[str]) -> di
     return {row["run_id"]: Logged(row["content"], row["published"]) for row in collected.to_pylist()}
 
 
+def logged_metrics(spark: SparkSession, table: str, run_ids: Collection[str], key: str) -> dict[str, Any]:
+    """One entry of the metrics of some runs that published, by run id. Cost: one job; at most a row per run id."""
+    if not run_ids or not history(spark, table, 1):
+        return {}
+    rows = _log(spark, table).where(F.col("run_id").isin(sorted(run_ids)) & (F.col("status") == "published"))
+    entry = F.max(F.get_json_object("metrics", f"$.{key}")).alias("entry")
+    collected = collect_small(rows.groupBy("run_id").agg(entry), len(run_ids), "Rows of the run log").to_pylist()
+    return {row["run_id"]: json.loads(row["entry"]) for row in collected if row["entry"] is not None}
+
+
 def _log(spark: SparkSession, table: str) -> DataFrame:
     return spark.read.format("delta").load(table) if is_path(table) else spark.read.table(sql_name(table))
-
-
-def _retried(write: Callable[[], object]) -> None:
-    """Write, and repeat where another writer was faster; the last error is raised."""
-    for attempt in range(ATTEMPTS):
-        try:
-            write()
-            return
-        except Exception as error:
-            if attempt == ATTEMPTS - 1 or not (is_conflict(error) or is_first_commit(error)):
-                raise
-            sleep(uniform(0, FIRST_PAUSE * 2**attempt))

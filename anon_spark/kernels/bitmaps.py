@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 Words = NDArray[np.uint64]
 
@@ -56,7 +56,7 @@ def bitmaps(offsets: Ints, items: Codes, width: int) -> Words:
     return bits
 
 
-@compiled
+@inner
 def ones(word: np.uint64) -> int:
     """How many bits of a word are set."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -65,7 +65,7 @@ def ones(word: np.uint64) -> int:
     return int(np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56)))
 
 
-@compiled
+@inner
 def common(sets: Sets, record: int, bitmap: Words) -> int:
     """How many items of a record a bitmap has: by its items where they are few, else by words."""
     first, last = sets.offsets[record], sets.offsets[record + 1]
@@ -136,7 +136,7 @@ def flips(sets: Sets, record: int, bitmap: Words, width: int) -> int:
     return size_of(sets, record) + width - 2 * common(sets, record, bitmap)
 
 
-@compiled
+@inner
 def size_of(sets: Sets, record: int) -> int:
     return int(sets.offsets[record + 1] - sets.offsets[record])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anon_spark.kernels.compiled import compiled
+from anon_spark.compiled import compiled
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]

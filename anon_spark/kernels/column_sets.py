@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled
 from anon_spark.kernels.classes import EMPTY, HASH_MULTIPLIER, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 Words = NDArray[np.uint64]
 

@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.compiled import compiled
 
 Reals = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def class_measures(starts: Ints, codes: Ints, counts: Ints, shares: Reals, sums:
     return found
 
 
-@compiled
+@inner
 def _ordered(codes: Ints, counts: Ints, total: int, sums: Reals) -> float:
     """The mean of |P_i − Q_i|: P_i is constant between two values of the class, so only its own values cost time."""
     values = sums.shape[1] - 1

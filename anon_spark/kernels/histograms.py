@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]
 Answers = NDArray[np.int8]

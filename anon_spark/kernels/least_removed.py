@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.histograms import NEAR, Answers, Floats
 
 HOLDS = 1
@@ -45,7 +45,7 @@ def removed_evenly(starts: Ints, counts: Ints, answers: Answers, c: float, least
     return removed
 
 
-@compiled
+@inner
 def _holds_capped(own: Ints, cap: int, c: float, least: int, log_l: float) -> bool:
     capped = np.minimum(own, cap)
     if c > 0:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.errors import AnonSparkError, GuaranteeUnreachable, LimitExceeded
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.classes import HASH_MULTIPLIER, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 DONE, UNREACHABLE, TOO_LARGE = 0, 1, 2
 NONE = -1
@@ -124,7 +125,7 @@ def distinct_rows(offsets: Ints, items: Codes, sensitive_offsets: Ints, sensitiv
     return row, chosen[:count].copy()
 
 
-@compiled
+@inner
 def same_set(offsets: Ints, items: Codes, row: int, other: int) -> bool:
     if offsets[row + 1] - offsets[row] != offsets[other + 1] - offsets[other]:
         return False
@@ -170,7 +171,7 @@ def fault_of(outcome: int, cluster: Transactions, k: int, m: int, l: int | None)
 # --- labels ------------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@inner
 def images_of(cluster: Transactions, label: Ints, labels: int) -> Images:
     """Every item under its own label, which must ascend with the items."""
     offsets, items = cluster.offsets, cluster.items
@@ -215,7 +216,7 @@ def images_of(cluster: Transactions, label: Ints, labels: int) -> Images:
     )
 
 
-@compiled
+@inner
 def join(images: Images, into: int, old: int, stamp: int) -> None:
     """Rows with the label `old` get `into`, which is smaller and may be new. Cost: the rows of `old`."""
     item = images.first[old]
@@ -233,7 +234,7 @@ def join(images: Images, into: int, old: int, stamp: int) -> None:
     images.changed[old], images.changed[into] = GONE, stamp
 
 
-@compiled
+@inner
 def relabel(labels: Codes, start: int, sizes: Ints, row: int, into: int, old: int) -> bool:
     """Put `into` where it belongs in the row and take `old` away; False where the row had both."""
     end = start + sizes[row]
@@ -270,7 +271,7 @@ def united(following: Codes, first: int, other: int) -> int:
     return int(first)
 
 
-@compiled
+@inner
 def widest(sizes: Ints) -> int:
     """The largest number of labels of a row."""
     most = np.int64(0)
@@ -282,7 +283,7 @@ def widest(sizes: Ints) -> int:
 # --- sets that violate -------------------------------------------------------------------------------------------------
 
 
-@compiled
+@inner
 def bits_of(labels: int) -> int:
     """How many bits a label takes in the number of a set."""
     bits = 1
@@ -291,12 +292,12 @@ def bits_of(labels: int) -> int:
     return bits
 
 
-@compiled
+@inner
 def no_sets() -> Heap:
     return [(0, 0, 0) for _ in range(0)]
 
 
-@compiled
+@inner
 def members_of(key: int, size: int, bits: int) -> Ints:
     """The labels of a set, ascending."""
     members = np.empty(size, dtype=np.int64)
@@ -305,7 +306,7 @@ def members_of(key: int, size: int, bits: int) -> Ints:
     return members
 
 
-@compiled
+@inner
 def next_set(heap: Heap, changed: Ints, bits: int) -> tuple[int, int]:
     """Size and number of the violating set that comes first by (size, support, labels); size 0 if there is none."""
     while len(heap) > 0:
@@ -315,7 +316,7 @@ def next_set(heap: Heap, changed: Ints, bits: int) -> tuple[int, int]:
     return 0, 0
 
 
-@compiled
+@inner
 def is_current(entry: tuple[int, int, int], changed: Ints, bits: int) -> bool:
     """Whether no label of the set has changed since it was counted."""
     for place in range(entry[0] >> SUPPORT_BITS):
@@ -324,7 +325,7 @@ def is_current(entry: tuple[int, int, int], changed: Ints, bits: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def add_violating(
     heap: Heap,
     limit: int,
@@ -361,7 +362,7 @@ def add_violating(
     return limit
 
 
-@compiled
+@inner
 def with_label(key: int, label: int, size: int, bits: int) -> int:
     """The number of a set of other labels with this one added."""
     place = 0
@@ -371,7 +372,7 @@ def with_label(key: int, label: int, size: int, bits: int) -> int:
     return (((key >> (bits * place)) << bits | label) << (bits * place)) | lower
 
 
-@compiled
+@inner
 def sets_with(images: Images, label: int, size: int, above: bool, bits: int, diverse: bool) -> tuple[Ints, Ints, Ints]:
     """Sets of this size with the label that occur: the other labels as a number, records, records with the most frequent
     sensitive item (0 unless `diverse`). Cost: over the rows of the label, their sets of size - 1 other labels."""
@@ -427,7 +428,7 @@ def sets_with(images: Images, label: int, size: int, above: bool, bits: int, div
     return keys[:count], support[:count], highest[:count]
 
 
-@compiled
+@inner
 def subsets(row: Codes, label: int, size: int, above: bool, bits: int, buffer: Ints) -> tuple[Ints, int]:
     """The numbers of all sets of `size` labels of the row without this one, only greater ones if `above`."""
     others = np.empty(row.size, dtype=np.int64)
@@ -465,7 +466,7 @@ def subsets(row: Codes, label: int, size: int, above: bool, bits: int, buffer: I
             start[after] = start[after - 1] << bits | others[chosen[after - 1]]
 
 
-@compiled
+@inner
 def slot_of(slots: Codes, keys: Ints, slot_bits: int, key: int) -> int:
     """The slot of a key, or the free slot for it; slots hold 1 + the position in keys, 0 if free."""
     slot = np.int64((np.uint64(key) * HASH_MULTIPLIER) >> np.uint64(64 - slot_bits))
@@ -474,7 +475,7 @@ def slot_of(slots: Codes, keys: Ints, slot_bits: int, key: int) -> int:
     return int(slot)
 
 
-@compiled
+@inner
 def rehashed(keys: Ints, count: int, slot_bits: int) -> Codes:
     slots = np.zeros(1 << slot_bits, dtype=np.int32)
     for entry in range(count):
@@ -482,8 +483,8 @@ def rehashed(keys: Ints, count: int, slot_bits: int) -> Codes:
     return slots
 
 
-@compiled
+@inner
 def longer(values: Ints) -> Ints:
     extended = np.empty(2 * values.size, dtype=np.int64)
-    extended[: values.size] = values
+    write(values, extended)
     return extended

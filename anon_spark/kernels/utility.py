@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]
 
@@ -47,26 +47,26 @@ def losses_of(offsets: Ints, items: Codes, image: Codes, size: Ints) -> Floats:
     return losses
 
 
-@compiled
+@inner
 def half(times: int) -> float:
     """2^−times."""
     return float(np.ldexp(1.0, -times)) if times <= SMALLEST_POWER else 0.0
 
 
-@compiled
+@inner
 def share_of(size: int, together: int) -> float:
     """(2^size − 1) / 2^together, 0 for a single item."""
     return half(together - size) - half(together) if size > 1 else 0.0
 
 
-@compiled
+@inner
 def loss_with_one(share: float, together: int, size: int, more: int) -> float:
     """UL of a record after one of its items, of this size, grew by `more` items. `share` is Σ share_of."""
     rest = (share - share_of(size, together)) * half(more)
     return (rest + half(together - size) - half(together + more)) / (1.0 - half(together + more))
 
 
-@compiled
+@inner
 def loss_with_both(share: float, together: int, size: int, other: int) -> float:
     """UL of a record after two of its items, of these sizes, became one."""
     rest = share - share_of(size, together) - share_of(other, together)

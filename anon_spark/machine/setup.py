@@ -1,4 +1,4 @@
-"""Set-up that `make` runs once after installation: finds or installs Java, and fetches Delta's jars.
+"""Set-up that `make` runs once after installation: finds or installs Java, fetches Delta's jars, and compiles the kernels.
 
     python -m anon_spark.machine.setup
 
@@ -31,6 +31,7 @@ def main() -> int:
         if not delta.jar_files():
             say(f"Fetching Delta Lake for Spark {delta.spark_line()}, once (about a minute)")
             fetch_jars()
+        compile_kernels()
     except errors.AnonSparkError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -70,6 +71,13 @@ def fetch_jars() -> None:
             shutil.copy(jar, kept)
         shutil.rmtree(folder, ignore_errors=True)  # jars of other versions
         kept.rename(folder)
+
+
+def compile_kernels() -> None:
+    """Compile all kernels that are not compiled yet; a failure is said and does no harm."""
+    from anon_spark.machine.kernels import warm  # here only: numba takes a second to import
+
+    warm(say)
 
 
 def spark_submit() -> str:

@@ -52,6 +52,9 @@ def verdict_sentence(status: str, findings: Sequence[Finding]) -> str:
         return f"Nothing was published.{why}"
     if status == "unconfirmed":
         return "Committed, but not compared with what was audited: run the job again before anybody gets the release."
+    if status == "waiting":
+        rest = f", but look at {_counted(looks, 'finding')}" if looks else ""
+        return f"Nothing was published in this increment; whoever is new waits for a later one{rest}."
     done = {"published": "Published", "already_published": "Already published", "planned": "Planned"}[status]
     if looks:
         return f"{done}, but look at {_counted(looks, 'finding')} before anybody gets the release."

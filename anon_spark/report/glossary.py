@@ -11,6 +11,7 @@ from anon_spark.report.items import Bars, Picture, Section, Table
 # word → (how it is written on a page, what it means)
 WORDS: dict[str, tuple[str, str]] = {
     "ARE": (r"ARE", "Average relative error of a count on the release. From 0; 1 is as wrong as no answer. Less is better."),
+    "candidates": (r"candidates", "People with the same classes in two releases as a person, itself included. More is better."),
     "CAVG": (r"CAVG", "Average size of a class, divided by k. From 1. Less is better."),
     "class": (r"class(es)?", "All published rows that are equal in every quasi-identifier."),
     "CM": (r"CM", "Share of rows that differ from the majority of their class, or are suppressed. 0 to 1. Less is better."),
@@ -33,6 +34,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "m": (r"m", "How many items or labels of a person an attacker may know. More protects better."),
     "n": (r"n", "How many relations between labels an attacker may know. More protects better."),
     "NCP": (r"NCP", "Share of its domain that a generalized value covers; 0 where it is as it was. 0 to 1. Less is better."),
+    "newcomers": (r"newcomers", "People in the newer of two tables only. More of them in a class are better."),
     "QE": (r"QE", "Mean error of a count on the base items, as a share of all rows. 0 to 1. Less is better."),
     "quasi-identifier": (r"quasi-identifiers?", "A column that others may know of a person, such as age, sex or zip."),
     "RPD": (r"RPD", "Chance to guess a published path. 0 to 1. Less is better; compare releases of one schema only."),

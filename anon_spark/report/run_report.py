@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from anon_spark.model.facts import Facts
 from anon_spark.model.findings import Finding, of_level, verdict_sentence
+from anon_spark.model.series import SeriesFacts
 from anon_spark.report.formats import plain, seconds, show, wording
 from anon_spark.report.items import Bars, Check, Item, Picture, Section, Table, Text
 from anon_spark.report.page import Notice, Step, sections_dict
@@ -27,18 +28,22 @@ STEPS = {  # of the timings
     "release": "Stage the release",
     "audit": "Audit",
     "risk": "Risk and findings",
+    "republication": "Compare with the release that is replaced",
     "pictures": "Pictures of this report",
     "publish": "Publish, and compare what is there",
 }
 PARTS = {"search": "fit"}  # a part of a step is in its time already
 REST = "Between the steps"
 
-Status = Literal["published", "already_published", "failed", "planned"]
+Status = Literal["published", "already_published", "waiting", "failed", "planned"]
 
 _OUTCOME: dict[str, Notice] = {
     "published": Notice("good", "✓", "PUBLISHED", "The checks were made on the staged release before it was published."),
     "already_published": Notice(
         "good", "✓", "ALREADY PUBLISHED", "The same was published before from the same rows. Nothing was published now."
+    ),
+    "waiting": Notice(
+        "neutral", "○", "WAITING: nothing published", "New people come again with the next increment. The release is unchanged."
     ),
     "failed": Notice("bad", "✗", "NOT PUBLISHED", "The run failed. An earlier release, if there is one, is unchanged."),
     "unconfirmed": Notice(
@@ -86,6 +91,8 @@ class RunReport(Rendered):
     facts: Facts = field(default_factory=Facts)
     message: str | None = None
     in_words: Sequence[str] = ()
+    series: SeriesFacts | None = None
+    republication: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.status not in get_args(Status):

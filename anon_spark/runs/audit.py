@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.auditing import Kind, Verdict, verify_metadata
+from anon_spark.auditing import Verdict, verify_metadata
 from anon_spark.config import JobSpec
 from anon_spark.errors import ConfigurationError
 from anon_spark.families.contract import Pipeline
@@ -17,6 +17,8 @@ from anon_spark.io.nesting import as_published, read_input
 from anon_spark.io.publication import Published, output_of
 from anon_spark.io.tables import Snapshot, read_version
 from anon_spark.primitives.plain import without_metadata
+from anon_spark.runs.series.audit import audit_series
+from anon_spark.runs.untouched import untouched
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,13 @@ class CurrentRelease:
     def of(cls, job: JobSpec, spark: SparkSession) -> CurrentRelease:
         """The current release. Raises ConfigurationError where nothing is published. Cost: metadata only; writes nothing."""
         steps = pipeline_of(job, spark)
-        published = output_of(spark, job.output.table).release
+        output = output_of(spark, job.output.table)
+        published = output.release
+        if output.series is not None:
+            raise ConfigurationError(
+                f"output.table: {job.output.table} is a series, whose increments come from several versions of the input. "
+                "`anon-spark audit` verifies it with a job that says output.mode: append; it cannot be compared."
+            )
         if published is None:
             raise ConfigurationError(f"output.table: nothing is published at {job.output.table} yet. Run the job first.")
         source = read_input(spark, as_published(job.input, published.metadata), job.fields)
@@ -46,12 +54,12 @@ class CurrentRelease:
     def verify(self) -> list[Verdict]:
         """The verdicts of all checks that a current release allows."""
         verdicts = self.steps.verify_current(self.source.frame, self.release, self.published.metadata)
-        return [_untouched(self.published), verify_metadata(self.as_published, self.steps.comments), *verdicts]
+        return [untouched(self.published), verify_metadata(self.as_published, self.steps.comments), *verdicts]
 
 
 def audit(job: JobSpec, spark: SparkSession) -> Sequence[Verdict]:
-    """Verdicts on the newest release of the job. Writes nothing."""
-    return CurrentRelease.of(job, spark).verify()
+    """Verdicts on the newest release of the job, or on its series. Writes nothing."""
+    return audit_series(job, spark) if job.output.appends else CurrentRelease.of(job, spark).verify()
 
 
 def _as_published(spark: SparkSession, table: str, published: Published, latest: DataFrame) -> DataFrame:
@@ -64,11 +72,3 @@ def _as_published(spark: SparkSession, table: str, published: Published, latest:
     except Exception:
         return latest
     return written
-
-
-def _untouched(published: Published) -> Verdict:
-    """Whether nobody changed the table since it was published; maintenance that keeps its rows is no change."""
-    since, changes = published.latest - published.version, published.changes
-    changed = f"{len(changes)} commits since version {published.version} are not ours: {', '.join(sorted(set(changes)))}."
-    detail = changed if changes else f"version {published.version} is the release, nothing changed its rows since."
-    return Verdict("publication", not changes, len(changes), since, detail, kind=Kind.PUBLICATION)

@@ -17,6 +17,7 @@ from anon_spark.model.findings import LITTLE_LEFT, UNIQUE_COLUMN, UNIQUE_ROWS, F
 from anon_spark.pending import Pending, together
 from anon_spark.risk import Uniqueness
 from anon_spark.risk.look_up.uniqueness import unique_rows_to_be
+from anon_spark.runs.series.increment import Waiting
 
 
 def dependencies(
@@ -115,6 +116,14 @@ def failed_checks(verdicts: Sequence[Verdict]) -> list[Finding]:
 
 def drawn_before(texts: Sequence[str]) -> list[Finding]:
     return [Finding("look", "drawn_before", text) for text in texts]
+
+
+def of_waiting(waiting: Waiting) -> list[Finding]:
+    """A note where there are enough people, but no release of them alone keeps the promise."""
+    if not waiting.by_family:
+        return []
+    text = f"{waiting.facts.new:,} people wait, because no release of them alone keeps the promise. {waiting}"
+    return [Finding("note", "waiting", text)]
 
 
 def of_input(texts: Sequence[str]) -> list[Finding]:

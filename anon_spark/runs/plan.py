@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html import escape
 
+from anon_spark.columns import quoted
 from anon_spark.errors import DataError
-from anon_spark.model.findings import Finding
+from anon_spark.model.findings import Finding, by_level
 from anon_spark.runs.duration import expectation
 from anon_spark.runs.findings import planned_findings
 from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
+from anon_spark.runs.republication import planned as replacing
+from anon_spark.runs.series.increment import few, unpublished
+from anon_spark.runs.series.settling import require_sealed, settled
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Plan:
 
 def plan(prepared: Preparation) -> Plan:
     """Count what a run would meet. Cost: a few passes over the table. Raises where the run would."""
+    if prepared.job.output.appends:
+        return _planned_increment(prepared)
     job, steps = prepared.job, prepared.steps
     counts = steps.estimate(prepared.source.frame)
     if counts["rows"] == 0:
@@ -79,5 +85,40 @@ def plan(prepared: Preparation) -> Plan:
         drawn_before=[] if current is not None else identity.second_draw(redraw=True),
         notes=prepared.input_notes(),
         duration=expectation(job.family, counts["rows"], prepared.source.frame.sparkSession),
-        findings=planned_findings(steps, prepared.source.frame, counts["rows"], job.limits, prepared.source.small),
+        findings=by_level([
+            *planned_findings(steps, prepared.source.frame, counts["rows"], job.limits, prepared.source.small),
+            *([] if current is not None else replacing(prepared)),
+        ]),
+    )
+
+
+def _planned_increment(prepared: Preparation) -> Plan:
+    """The plan of an increment: what a run would meet among the people who were not published."""
+    job, steps, frame = prepared.job, prepared.steps, prepared.source.frame
+    number, before = prepared.output.increment + 1, 0
+    if prepared.ledger is not None:
+        found = settled(prepared.spark, job.output, prepared.output, prepared.ledger)
+        require_sealed(prepared, found)
+        frame, before = unpublished(prepared, found), found.before
+    people = frame.select(quoted(str(job.columns.person))).distinct().count()
+    counts = {"people_published_before": before, "new_people": people}
+    waits = people < steps.guarantee.k
+    if not waits:
+        counts |= steps.estimate(frame)
+    return Plan(
+        input_table=prepared.source.table,
+        input_version=prepared.source.version,
+        guarantee=str(steps.guarantee),
+        counts=counts,
+        published=steps.published,
+        writes=[
+            f"release {job.output.table} (increment {number} of a series, at most {counts.get('rows', 0):,} rows)",
+            f"ledger {job.output.ledger} (who was published, as salted hashes)",
+            f"run log {job.output.runs} (one row)",
+            *([f"report {job.output.report} (with .json and .md beside it)"] if job.output.report else []),
+        ],
+        already_published=False,
+        notes=[*prepared.input_notes(), *([f"A run would wait. {few(people, steps.guarantee.k)}"] if waits else [])],
+        duration=None if waits else expectation(job.family, counts["rows"], prepared.source.frame.sparkSession),
+        findings=[] if waits else planned_findings(steps, frame, counts["rows"], job.limits, prepared.source.small),
     )

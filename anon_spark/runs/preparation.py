@@ -19,6 +19,7 @@ from anon_spark.families.contract import Pipeline
 from anon_spark.families.registry import pipeline_of
 from anon_spark.io.csv_form import csv_form
 from anon_spark.io.dictionary import check_dictionary
+from anon_spark.io.ledger import Ledger, open_ledger
 from anon_spark.io.names import require_publishable
 from anon_spark.io.nesting import nesting_notes, read_input
 from anon_spark.io.places import require_lasting, require_writable
@@ -26,6 +27,7 @@ from anon_spark.io.publication import Output, output_for_run
 from anon_spark.io.run_log import check_run_log
 from anon_spark.io.tables import Snapshot, location_of
 from anon_spark.primitives.rounds import usable
+from anon_spark.runs.series.conditions import check_key, check_series
 
 RUN_KEY = "ANON_SPARK_RUN_KEY"  # for tests: a run with a given key is marked "not for release"
 
@@ -40,6 +42,7 @@ class Preparation:
     source: Snapshot
     output: Output
     config_hash: str  # of the job and of the hierarchies it points to
+    ledger: Ledger | None = None  # of a series, read after the output; None where the first run will make it
 
     def input_notes(self) -> list[str]:
         """Messages on tables nested into the input; none for a single table. Cost: one job per nested table."""
@@ -56,7 +59,8 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
     """Check everything that needs no row. Raises ConfigurationError; writes nothing."""
     _refuse_unwritable_report(job.output.report)
     usable(spark, job.work)
-    tables = {"output.table": job.output.table, "output.runs": job.output.runs, "output.dictionary": job.output.dictionary}
+    tables = {"output.table": job.output.table, "output.runs": job.output.runs, "output.dictionary": job.output.dictionary,
+              "output.ledger": job.output.ledger}
     for key, table in tables.items():
         if table is not None:
             require_lasting(spark, table, key)
@@ -68,12 +72,18 @@ def prepare(job: JobSpec, spark: SparkSession) -> Preparation:
         raise ConfigurationError(f"{error}{_csv_hint(job.input)}", **error.facts) from error
     require_publishable(source.frame, steps.published)
     output = output_for_run(spark, job.output.table)
+    # after the output: a ledger that is older than it would miss people
+    ledger = None if job.output.ledger is None else open_ledger(spark, job.output.ledger)
+    check_series(job, steps, source, output, ledger)
+    check_key(job.output.table, output, run_key()[1])
+    if output.series is not None:
+        steps = steps.continuing(output.series)
     check_run_log(spark, job.output.runs)
     if job.output.dictionary is not None:
         check_dictionary(spark, job.output.dictionary)
     _refuse_touching_places(job, spark, source)
     _refuse_unwritable_places(job)
-    return Preparation(job, spark, steps, source, output, job_digest(job, steps))
+    return Preparation(job, spark, steps, source, output, job_digest(job, steps), ledger)
 
 
 def job_digest(job: JobSpec, steps: Pipeline[Any, Any, Any]) -> str:
@@ -89,6 +99,7 @@ def _refuse_touching_places(job: JobSpec, spark: SparkSession, source: Snapshot)
         "output.table": location_of(spark, job.output.table),
         "output.runs": location_of(spark, job.output.runs),
         "output.dictionary": None if job.output.dictionary is None else location_of(spark, job.output.dictionary),
+        "output.ledger": None if job.output.ledger is None else location_of(spark, job.output.ledger),
         "output.report": job.output.report,
         "work": job.work,
     }
@@ -103,7 +114,8 @@ def _refuse_unwritable_places(job: JobSpec) -> None:
     """Refuse places that cannot be written, before the work; the test leaves nothing behind."""
     output = job.output
     places = {
-        "output.table": output.table, "output.runs": output.runs, "output.dictionary": output.dictionary, "work": job.work,
+        "output.table": output.table, "output.runs": output.runs, "output.dictionary": output.dictionary,
+        "output.ledger": output.ledger, "work": job.work,
     }  # fmt: skip
     for key, place in places.items():
         if place is not None and is_path(place):

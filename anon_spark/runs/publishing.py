@@ -6,18 +6,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from anon_spark.auditing.release.content import content_of
+from anon_spark.columns import quoted
 from anon_spark.engine import gathered
 from anon_spark.errors import AnonSparkError, ConfigurationError, PublicationRefused
 from anon_spark.io.leftovers import clear_notes, folder_of, note_publication, notes_in, sweep_uncommitted
 from anon_spark.io.publication import (
+    Appending,
     Output,
     begin,
     is_undone,
     output_before,
+    output_of,
     publish,
     read_back,
+    rows_of_commit,
     unchanged,
     version_of,
     withdraw,
@@ -34,19 +39,27 @@ def nothing(step: str) -> None:
 
 
 def published(
-    prepared: Preparation, release: DataFrame, audited: str, metadata: Mapping[str, Any], step: Step = nothing
+    prepared: Preparation,
+    release: DataFrame,
+    audited: str,
+    metadata: Mapping[str, Any],
+    step: Step = nothing,
+    appending: Appending | None = None,
 ) -> int:
-    """Publish a release whose content was audited; returns its version.
+    """Publish a release, or an increment of a series, whose content was audited; returns its version.
 
-    Guarantee: afterwards the output holds the audited content, up to a 128-bit hash, or what it held before; files of a
-    failed publication are removed. Cost: a write and a scan of the release.
+    Guarantee: afterwards the output holds the audited content (and an increment what was there before), up to a 128-bit hash, or
+    what it held before; files of a failed publication are removed. Cost: a write and a scan of the rows.
     """
     spark, table, run_id = prepared.spark, prepared.job.output.table, str(metadata["run_id"])
+    if appending is not None:
+        release = with_increment(release, prepared.job.output.increment, appending.increment)
     seen = begin(release, table, run_id, unchanged(spark, table, prepared.output))
     note = note_publication(location_of(spark, table), run_id, seen.latest, audited)
     try:
         step("commit")
-        version = publish(with_comments(release, prepared.steps.comments), table, metadata, seen)
+        comments = {**prepared.steps.comments, **increment_comment(prepared.job.output.increment)}
+        version = publish(with_comments(release, comments), table, metadata, seen, appending)
         step("compare")
         _compare(prepared, version, audited, seen)
     except ConfigurationError as error:
@@ -110,8 +123,12 @@ def at_work(prepared: Preparation) -> list[str]:
 def _compare(prepared: Preparation, version: int, audited: str, before: Output) -> None:
     """Withdraw and refuse a version that is not what was audited."""
     spark, table = prepared.spark, prepared.job.output.table
-    committed = gathered(read_back(spark, table, version), prepared.source.small)
-    if content_of(committed, committed.columns) == audited:
+    if prepared.job.output.appends:
+        same = _is_audited_increment(prepared, version, audited)
+    else:
+        committed = gathered(read_back(spark, table, version), prepared.source.small)
+        same = content_of(committed, committed.columns) == audited
+    if same:
         return
     withdraw(spark, table, version, before)
     raise PublicationRefused(
@@ -120,3 +137,23 @@ def _compare(prepared: Preparation, version: int, audited: str, before: Output) 
         version=version,
     )
 
+
+def _is_audited_increment(prepared: Preparation, version: int, audited: str) -> bool:
+    """Whether the rows that a commit added are those that were audited, all with the number of the increment."""
+    spark, output = prepared.spark, prepared.job.output
+    rows = rows_of_commit(spark, output.table, version)
+    if output.increment is not None:
+        number = output_of(spark, output.table).increment
+        if rows.where(~F.col(quoted(output.increment)).eqNullSafe(F.lit(number))).limit(1).count():
+            return False
+        rows = rows.drop(output.increment)
+    return content_of(rows, rows.columns) == audited
+
+
+def with_increment(release: DataFrame, name: str | None, number: int) -> DataFrame:
+    """The rows of an increment with its number in a column of this name, if there is one."""
+    return release if name is None else release.withColumn(name, F.lit(number).cast("int"))
+
+
+def increment_comment(name: str | None) -> dict[str, str]:
+    return {} if name is None else {name: "Number of the increment in which the row was published."}

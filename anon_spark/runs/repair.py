@@ -8,13 +8,11 @@ from pathlib import Path
 
 from anon_spark.auditing import Verdict
 from anon_spark.io.publication import Published, read_back
-from anon_spark.io.run_log import RunRow, append_run
+from anon_spark.io.run_log import append_run
 from anon_spark.primitives.plain import without_metadata
 from anon_spark.runs.identity import Identity
+from anon_spark.runs.later import later_row
 from anon_spark.runs.preparation import Preparation
-from anon_spark.runs.software import versions
-
-LATER = "Written by a later run: the log could not be written when this was published."
 
 
 def repair(prepared: Preparation, current: Published, identity: Identity, before: datetime) -> Sequence[Verdict]:
@@ -26,32 +24,10 @@ def repair(prepared: Preparation, current: Published, identity: Identity, before
     """
     logged = identity.logged.get(str(current.metadata.get("run_id")))
     if logged is None or not logged.published:
-        append_run(prepared.spark, prepared.job.output.runs, _row(prepared, current, identity.content, before))
+        append_run(prepared.spark, prepared.job.output.runs, later_row(prepared, current, identity.content, before))
     page = prepared.job.output.report
     failed_later = logged is not None and not logged.published
     if page is None or (Path(page).exists() and not failed_later):
         return ()
     release = read_back(prepared.spark, prepared.job.output.table, current.version)
     return prepared.steps.verify_current(prepared.source.frame, without_metadata(release), current.metadata)
-
-
-def _row(prepared: Preparation, current: Published, content: str, before: datetime) -> RunRow:
-    return RunRow(
-        run_id=str(current.metadata.get("run_id")),
-        family=prepared.job.family,
-        status="published",
-        message=LATER,
-        started=before,
-        finished=before,
-        config_hash=prepared.config_hash,
-        input_table=prepared.source.table,
-        input_version=prepared.source.version,
-        output_table=prepared.job.output.table,
-        output_version=current.version,
-        guarantee=str(prepared.steps.guarantee),
-        for_release=bool(current.metadata.get("for_release")),
-        software=versions()["anon-spark"],
-        accounting={},
-        metrics={},
-        content=content,
-    )

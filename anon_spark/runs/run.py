@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from anon_spark.auditing import RowAccount, Verdict
 from anon_spark.engine import in_one_task
-from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeViolated, Stopped
+from anon_spark.errors import AnonSparkError, ConfigurationError, GuaranteeUnreachable, GuaranteeViolated, Stopped
 from anon_spark.families.contract import Staged
 from anon_spark.io.causes import known_cause
 from anon_spark.io.description import describe
@@ -21,17 +21,20 @@ from anon_spark.io.run_log import RunRow, append_run, begin_run_log
 from anon_spark.model.facts import Facts, without_labels
 from anon_spark.model.findings import Finding, by_level, of_level
 from anon_spark.model.progress import Progress
+from anon_spark.model.series import COVERS, NOT_COVERED, SeriesFacts, series_metrics
 from anon_spark.pending import together
 from anon_spark.primitives.ordering import key_frame
 from anon_spark.primitives.rounds import Workspace, sweep_work
 from anon_spark.report import Check, RunReport, Section
 from anon_spark.report.formats import plain
+from anon_spark.report.series import series_section, series_words
 from anon_spark.runs.dictionary import Counts, entries, label_counts, write
 from anon_spark.runs.findings import (
     dependencies,
     drawn_before,
     failed_checks,
     of_input,
+    of_waiting,
     recognised,
     require_within,
     run_findings,
@@ -41,6 +44,9 @@ from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
 from anon_spark.runs.publishing import Step, at_work, nothing, published, settle
 from anon_spark.runs.repair import repair
+from anon_spark.runs.republication import Together, told_together
+from anon_spark.runs.series.increment import Waiting, begun
+from anon_spark.runs.series.settling import opened
 from anon_spark.runs.software import versions
 
 ENDING = 10  # attempts to remove a workspace after a failure, within a second
@@ -66,6 +72,8 @@ class Trace:
     in_words: Sequence[str] = ()
     timings: dict[str, float] = field(default_factory=dict)
     labels: Counts = field(default_factory=dict)  # rows of each published label
+    series: SeriesFacts | None = None
+    together: Together = field(default_factory=Together)  # with the release that is replaced
 
     @contextmanager
     def timed(self, step: str, told: bool = True) -> Iterator[None]:
@@ -93,8 +101,11 @@ def run(
     identity = Identity(prepared, for_release)
     try:
         with trace.timed("identity"):
-            current = identity.already_published
-            again = [] if current else identity.second_draw(redraw)  # refused before anything is written
+            appends = prepared.job.output.appends  # who was published is in a ledger, person by person
+            if appends and redraw:
+                raise ConfigurationError("--redraw: in a series everybody is drawn once. Leave it out.")
+            current = None if appends else identity.already_published
+            again = [] if current or appends else identity.second_draw(redraw)  # refused before anything is written
         with trace.timed("clean"):
             begin_run_log(prepared.spark, prepared.job.output.runs)
             messages = _clean(prepared)
@@ -108,6 +119,10 @@ def run(
             trace.warnings, trace.findings = [*again, *notes], [*drawn_before(again), *of_input(notes)]
             _release(identity, trace, key, progress)
             trace.status = "published"
+    except Waiting as waiting:
+        trace.status, trace.message, trace.series = "waiting", str(waiting), waiting.facts
+        trace.findings = [*of_waiting(waiting), *trace.findings]
+        trace.in_words = series_words(waiting.facts)
     except ConfigurationError:
         raise
     except AnonSparkError as error:
@@ -183,14 +198,23 @@ def _release(identity: Identity, trace: Trace, key: str, progress: Progress | No
 def _released(identity: Identity, trace: Trace, key: str, progress: Progress | None, workspace: Workspace) -> None:
     prepared = identity.prepared
     steps, source, contents = prepared.steps, prepared.source.frame, None
+    increment = None
     with trace.timed("input", told=False):
-        if workspace.small:  # a small table is copied: every plan over a Delta table first lists its files
+        if prepared.job.output.appends:
+            increment = begun(prepared, opened(prepared), workspace)
+            source = increment.rows
+        elif workspace.small:  # a small table is copied: every plan over a Delta table first lists its files
             source, contents = workspace.store(steps.needed(source), "input"), identity.contents_to_be
         else:
             trace.content = identity.content
     # 1. fit
     with trace.timed("fit"):
-        recoding = steps.fit(source, workspace, key, progress)
+        try:
+            recoding = steps.fit(source, workspace, key, progress)
+        except GuaranteeUnreachable as error:
+            if increment is None:
+                raise
+            raise increment.waits(str(error), by_family=True) from error
     trace.timings["search"] = recoding.statistics.seconds
     trace.facts, warnings = recoding.facts(), steps.warnings(recoding)
     trace.warnings = [*trace.warnings, *warnings]
@@ -201,25 +225,34 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
         staged = workspace.store(labelled, "release")
     at = Staged(source, staged, recoding, order_key, workspace, contents, columns)
     release = at.release
+    if increment is not None:
+        increment.require_same_types(at.published)
     # 3. audit what was staged, with independent code; what is published must have the content that is audited here
     with trace.timed("audit"):
         audit = steps.verify(at)
         trace.verdicts, trace.account = audit.verdicts, audit.account
         trace.content = trace.content or " ".join(audit.read)
+        if increment is not None:
+            complete, trace.content = increment.checked()
+            trace.verdicts = [*trace.verdicts, complete]
     require_all(trace.verdicts)
     with trace.timed("risk"):
         facts, depending, unique, trace.labels = together(
             steps.facts(at, audit),
             dependencies(steps, source, audit.account.source, at.small),
             unique_published(steps, *steps.whose(release, workspace)),
-            label_counts(steps, release),
+            label_counts(steps, release if increment is None else increment.with_earlier(release)),
         ).get()
         trace.facts, trace.warnings = facts, [*trace.warnings, *map(str, depending)]
         more = run_findings(steps, facts, audit.account, warnings, unique, depending, prepared.job.limits)
-        trace.findings = by_level([*trace.findings, *more])
+    if prepared.output.latest is not None and increment is None:  # an increment replaces nothing
+        with trace.timed("republication"):
+            trace.together = told_together(prepared, at, steps.metadata(recoding), audit.account.source)
+    trace.findings = by_level([*trace.findings, *more, *trace.together.findings])
     require_within(trace.findings)
     with trace.timed("pictures", told=False):  # a report that cannot be made must not follow a publication
-        trace.sections, trace.in_words = steps.sections(facts), steps.in_words(facts, audit.account)
+        trace.sections = [*steps.sections(facts), *trace.together.sections]
+        trace.in_words = steps.in_words(facts, audit.account)
     # 4. publish in one commit, and compare what is there with what was audited
     with trace.timed("publish"):
         metadata = {
@@ -233,7 +266,19 @@ def _released(identity: Identity, trace: Trace, key: str, progress: Progress | N
             "look": len(of_level(trace.findings, "look")),
             **steps.metadata(recoding),
         }
-        trace.output_version = published(prepared, at.published, audit.content, metadata, trace.step)
+        appending = None
+        if increment is not None:
+            trace.step("ledger")
+            entered = increment.entered(steps.behind(at), audit.account.published, trace.run_id, audit.content)
+            trace.verdicts, trace.series = [*trace.verdicts, entered.verdict], entered.facts
+            require_all(trace.verdicts)
+            metadata, appending = {**metadata, **entered.metadata}, increment.appending
+            trace.sections = [series_section(entered.facts, increment.passed(entered.facts)), *trace.sections]
+            trace.in_words = [*trace.in_words, *series_words(entered.facts)]
+        trace.output_version = published(prepared, at.published, audit.content, metadata, trace.step, appending)
+        if increment is not None:
+            trace.step("confirm")
+            increment.confirm(trace.run_id)
 
 
 def require_all(verdicts: Sequence[Verdict]) -> None:
@@ -267,8 +312,7 @@ def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport
             write(prepared.steps, prepared.source.frame, found, {"run_id": trace.run_id})
         except Exception:  # because of its place: the release is published all the same
             lost.append("the data dictionary")
-    if trace.status != "failed":  # a rerun that was recognised writes what is missing
-        assert trace.output_version is not None
+    if trace.output_version is not None and trace.status != "failed":  # a rerun that was recognised writes what is missing
         try:
             describe(prepared.spark, prepared.job.output.table, trace.output_version, prepared.steps.description)
         except Exception:  # because of rights, or of another commit at the same moment
@@ -304,8 +348,8 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         versions=versions(),
         for_release=for_release,
         guarantee=str(guarantee),
-        covers=guarantee.covers,
-        not_covered=guarantee.does_not_cover,
+        covers=[*guarantee.covers, *([COVERS] if prepared.job.output.appends else [])],
+        not_covered=[*guarantee.does_not_cover, *(NOT_COVERED if prepared.job.output.appends else [])],
         checks=[Check(v.name, v.passed, v.violations, v.detail) for v in trace.verdicts],
         accounting=asdict(trace.account) if trace.account else {},
         warnings=list(trace.warnings),
@@ -314,7 +358,9 @@ def report_of(prepared: Preparation, trace: Trace, for_release: bool) -> RunRepo
         sections=list(trace.sections) if trace.status == "published" else [],
         facts=trace.facts if trace.status == "published" else without_labels(trace.facts),
         message=trace.message,
-        in_words=list(trace.in_words) if trace.status == "published" else [],
+        series=trace.series,
+        in_words=list(trace.in_words) if trace.status in ("published", "waiting") else [],
+        republication=trace.together.facts(),
     )
 
 
@@ -336,7 +382,14 @@ def _row(prepared: Preparation, report: RunReport, content: str | None) -> RunRo
         for_release=report.for_release,
         software=report.versions["anon-spark"],
         accounting=report.accounting,
-        metrics={**plain(report.facts), "timings": dict(report.timings)},
+        metrics={
+            **plain(report.facts), **series_metrics(report.series), **_replaced(report), "timings": dict(report.timings),
+        },
         content=content,
         findings=[asdict(finding) for finding in report.findings],
     )
+
+
+def _replaced(report: RunReport) -> dict[str, object]:
+    """What was measured of this release and the one it replaces."""
+    return {"republication": plain(report.republication)} if report.republication else {}

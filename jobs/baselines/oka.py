@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.families.mst.kernels.distances import Levels, common_level, in_runs
 from anon_spark.families.mst.kernels.losses import LARGE, climb, node_weights, weight_at, weight_with_tuple
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from jobs.baselines.scoring import check_rows
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled
 from anon_spark.families.mst.kernels.distances import Levels, common_level
 from anon_spark.families.mst.kernels.losses import (
     LARGE,
@@ -28,7 +29,6 @@ from anon_spark.families.mst.kernels.losses import (
     weight_with_tuple,
 )
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from jobs.baselines.scoring import check_rows
 
 ROUNDS = 3  # searches for a farther seed

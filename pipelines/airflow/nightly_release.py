@@ -79,9 +79,10 @@ with DAG(
     # 2. run: anonymize, audit what was staged, publish in one commit; the same rows again are recognised
     run = AnonSparkOperator(task_id="run", application=f"{SCRIPTS}/run.py", application_args=[JOB, "--quiet"], **submit)
 
-    # 3. hand over: only after exit code 0; also where nothing was new, because last night's hand-over may have failed
+    # 3. hand over: only after exit code 0; also where nothing was new, because last night's hand-over may have failed, and where
+    # the new people of a series wait: the release is as it was. Before the first increment there is none, so make that by hand
     @task(outlets=[RELEASE])
     def hand_over() -> None:
-        print(f"The release of {JOB} is verified and published.")  # put here what your readers need
+        print(f"The current release of {JOB} is verified.")  # put here what your readers need
 
     plan >> run >> hand_over()

@@ -4,8 +4,9 @@
 #   sh release.sh people.yaml --select people          the job file, then what dbt build is told
 #   ANON_SPARK_RUN="spark-submit --properties-file spark.conf jobs/run.py" sh release.sh people.yaml --select people
 #
-# It ends with the exit code of anon-spark: 0 published, 2 the job file is wrong, 3 the data do not allow a release,
-# 1 anything else. A failure of dbt is 1, whatever dbt ended with: its 2 is not ours.
+# It ends with the exit code of anon-spark: 0 published, or nothing to publish (the release of a series whose new people wait
+# stays as it is), 2 the job file is wrong, 3 the data do not allow a release, 1 anything else. A failure of dbt is 1, whatever
+# dbt ended with: its 2 is not ours.
 
 if [ $# -eq 0 ]; then
   echo "release.sh: name the job file, as in: sh release.sh people.yaml --select people" >&2

@@ -28,3 +28,30 @@ def test_a_release_is_published_and_handed_over(
         assert main([town.job_file(columns__keep=["nothing"])]) == 2
     finally:
         spark.sql("DROP TABLE nightly_release")
+
+
+@pytest.mark.slow
+def test_while_people_wait_the_release_is_handed_over_as_it_is(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    everybody = people(100)
+    town = Town.founded(spark, tmp_path / "town", everybody.slice(0, 3))
+    series = {"output__mode": "append", "output__ledger": "./ledger", "columns__person": "person_id", "columns__keep": []}
+    arguments = [town.job_file(**series), "--hand-over", "nightly_series"]
+    try:
+        assert main(arguments) == 0
+        assert "3 people are new, fewer than 5" in capsys.readouterr().out
+        assert not spark.catalog.tableExists("nightly_series")  # there is nothing to hand over
+
+        town.write(everybody.slice(0, 99))
+        assert main(arguments) == 0
+        assert "handed over: nightly_series" in capsys.readouterr().out
+        assert spark.table("nightly_series").count() == town.release.count() > 0
+
+        spark.sql("DELETE FROM nightly_series")
+        town.write(everybody)
+        assert main(arguments) == 0
+        assert spark.table("nightly_series").exceptAll(town.release).isEmpty()
+        assert spark.table("nightly_series").count() == town.release.count()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS nightly_series")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from anon_spark.columns import BASE, BLOCK, DRAW, LINK, MAX_ERRORS, SLOT, UNCERTAIN
+from anon_spark.columns import BASE, BLOCK, DRAW, LINK, MAX_ERRORS, PART, SLOT, UNCERTAIN
 from anon_spark.families.set_valued.kernels.segments import segment_starts
 from anon_spark.families.set_valued.kernels.tours import tours
 from anon_spark.kernels.bitmaps import sets_of, steps_along, taken
@@ -55,11 +55,16 @@ def random_records(number: int, items: int, seed: int) -> list[Record]:
     return [frozenset(item for item in range(items) if rng.random() < 0.5) for _ in range(number)]
 
 
-def staged(spark: SparkSession, blocks: Sequence[Sequence[Slot]], at: int | None = None) -> DataFrame:
+def staged(
+    spark: SparkSession, blocks: Sequence[Sequence[Slot]], at: int | None = None, in_part: int = 1_000
+) -> DataFrame:
+    """in_part: rows of a part; a ring has one."""
     rows: list[Row] = [
-        (names(row.base), names(row.dist), row.t, block, slot) for block, of in enumerate(blocks) for slot, row in enumerate(of)
+        (names(row.base), names(row.dist), row.t, block, slot // in_part, slot)
+        for block, of in enumerate(blocks)
+        for slot, row in enumerate(of)
     ]
-    columns = {BASE: NAMES, UNCERTAIN: NAMES, MAX_ERRORS: pa.int32(), BLOCK: pa.int64(), SLOT: pa.int32()}
+    columns = {BASE: NAMES, UNCERTAIN: NAMES, MAX_ERRORS: pa.int32(), BLOCK: pa.int64(), PART: pa.int32(), SLOT: pa.int32()}
     return frame(spark, Random(3).sample(rows, len(rows)), list(columns), list(columns.values()), at)
 
 
@@ -254,7 +259,7 @@ def test_blocks_are_solved_in_tasks(spark: SparkSession) -> None:
     assert found.chained_records <= found.known_records and 0 < found.known_share <= 1
 
     alike = [*[frozenset({1, 2})] * 3, frozenset({1}), frozenset({1, 2}), frozenset({1, 2, 3})]
-    groups = reconstruction(staged(spark, [published(alike, groups_graph([3, 3]))]), "groups", K)
+    groups = reconstruction(staged(spark, [published(alike, groups_graph([3, 3]))], in_part=3), "groups", K)
     assert (groups.records, groups.known_records, groups.known_bits, groups.bits) == (6, 3, 18 - 6, 18)
     assert groups.known_share == groups.chained_share == 0.5 and groups.known_bits_share == pytest.approx(2 / 3)
 

@@ -69,7 +69,7 @@ def killed_at(wanted: str, town: Town, patched: pytest.MonkeyPatch, **changes: A
 def killed_in_the_write(town: Town, patched: pytest.MonkeyPatch, **changes: Any) -> None:
     """Run a job until its rows lie in the folder of the release, and die before they are committed."""
 
-    def written(frame: DataFrame, table: str, metadata: Any, on: Output) -> None:
+    def written(frame: DataFrame, table: str, *_: object) -> None:
         frame.write.format("delta").save(f"{table}-elsewhere")
         for file in Path(f"{table}-elsewhere").glob("part-*"):
             shutil.move(file, Path(table) / file.name)
@@ -148,13 +148,13 @@ def mangle_writes(patched: pytest.MonkeyPatch) -> None:
     """From now on what is written is not what was audited."""
     write = publication._write
 
-    def other(frame: DataFrame, table: str, metadata: Any, on: Output) -> None:
+    def other(frame: DataFrame, table: str, metadata: Any, on: Output, *appending: Any) -> None:
         """A row is lost on the way, another one comes twice: as many rows as were audited."""
         if "withdrawn" in metadata:
-            write(frame, table, metadata, on)
+            write(frame, table, metadata, on, *appending)
             return
         fewer = frame.limit(frame.count() - 1)
-        write(fewer.unionAll(fewer.limit(1)), table, metadata, on)
+        write(fewer.unionAll(fewer.limit(1)), table, metadata, on, *appending)
 
     patched.setattr(publication, "_write", other)
 

@@ -91,7 +91,8 @@ def test_limits_of_a_job_file(tmp_path: Path) -> None:
     ("family", "limits", "message"),
     [
         ("lattice", {"unique": 1.5}, "limits.unique"),
-        ("lattice", {"republication": 0}, "limits.republication: unknown key"),
+        ("lattice", {"republication": 1.5}, "limits.republication: should be at most 1"),
+        ("lattice", {"republications": 0}, "limits.republications: unknown key. Did you mean: republication?"),
         ("set_valued", {"unique": 0.1}, "limits.unique: a set_valued release has no column beside the items"),
         ("set_valued", {"homogeneous": 0.1}, "limits.homogeneous: a set_valued release has no classes"),
     ],

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, compiled
+from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks
+from anon_spark.compiled import compiled, inner
 
 
 class Entries(NamedTuple):
@@ -93,12 +94,12 @@ def judged(entries: Entries, groups: Ints, k: int, l: int) -> tuple[Marks, Ints]
     return doubtful, shares
 
 
-@compiled
+@inner
 def _width(lists: Lists) -> int:
     return int(lists[1].max() + 1 if lists[1].size else 0)
 
 
-@compiled
+@inner
 def _most_frequent(members: Ints, entries: Entries, count: Ints) -> int:
     """Rows of some entries with the sensitive item that most of them have; `count` is all zero, before and after."""
     offsets, numbers = entries.sensitive
@@ -113,7 +114,7 @@ def _most_frequent(members: Ints, entries: Entries, count: Ints) -> int:
     return int(most)
 
 
-@compiled
+@inner
 def _longest_tail(items: Lists, owner: Ints) -> int:
     """Over all items: how many places come after it in the entries that have it."""
     offsets, numbers = items
@@ -192,7 +193,8 @@ def walked(
             if rows < k or most * l > rows:
                 if violations < room:
                     sets[violations, 0], sets[violations, 1] = rows, most
-                    sets[violations, 2 : level + 3] = chosen[: level + 1]
+                    for place in range(level + 1):
+                        sets[violations, 2 + place] = chosen[place]
                 violations += 1
                 small += rows < k
                 frequent += most * l > rows

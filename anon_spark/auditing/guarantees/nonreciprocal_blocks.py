@@ -17,10 +17,11 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.guarantees.draw import taken_rounds
-from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, compiled, names_in, numbered
+from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, names_in, numbered
 from anon_spark.auditing.reading.values import content_hash, exact, hashed, private, quoted
 from anon_spark.auditing.truth.common_items import faults_of
 from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, SLOT, SLOTS, TAKEN, UNCERTAIN
+from anon_spark.compiled import compiled
 from anon_spark.pending import Pending
 
 _PLACE, _ITEMS = private("place"), private("items")

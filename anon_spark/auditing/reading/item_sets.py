@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.values import quoted
+from anon_spark.compiled import compiled, inner
 from anon_spark.errors import ConfigurationError
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Ints = NDArray[np.int64]
 Marks = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 Lists = tuple[Ints, Ints]  # list at is numbers[offsets[at] : offsets[at + 1]]
-
-
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """The function as machine code, kept on disk where that is possible."""
-    try:
-        return cast(Callable[P, R], njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # no folder to write to
-        return cast(Callable[P, R], njit(nogil=True)(function))
 
 
 def require_lists(frame: DataFrame, names: list[str], where: str) -> None:
@@ -112,7 +102,7 @@ def bitmaps(lists: Lists, width: int) -> tuple[Words, Ints]:
     return bits, outside
 
 
-@compiled
+@inner
 def bits_set(word: np.uint64) -> int:
     """The number of set bits of a word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))

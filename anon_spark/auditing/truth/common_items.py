@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, compiled, offsets_of
+from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, offsets_of
+from anon_spark.compiled import compiled, inner
 
 
 class Faults(NamedTuple):
@@ -68,14 +69,14 @@ def row_faults(
     return outside, too_many, loose
 
 
-@compiled
+@inner
 def mark(lists: Lists, row: int, marks: Marks, value: bool) -> None:
     """Mark the items of a list, or take the marks off."""
     for at in range(lists[0][row], lists[0][row + 1]):
         marks[lists[1][at]] = value
 
 
-@compiled
+@inner
 def says_exactly(
     records: Lists, members: Ints, base: Lists, uncertain: Lists, row: int, having: Ints, in_base: Marks, in_uncertain: Marks
 ) -> bool:

@@ -16,7 +16,6 @@ from anon_spark.auditing.reading.item_sets import (
     Words,
     bitmaps,
     bits_set,
-    compiled,
     item_set,
     names_in,
     numbered,
@@ -28,6 +27,7 @@ from anon_spark.auditing.reading.values import private, quoted, require_columns
 from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, MAX_ERRORS, ROWS, UNCERTAIN
+from anon_spark.compiled import compiled
 from anon_spark.errors import ConfigurationError
 from anon_spark.pending import Pending, together
 

@@ -19,7 +19,7 @@ from anon_spark.auditing.reading.extents import Extents, as_text, with_ends
 from anon_spark.auditing.reading.labels import Labels, Path, with_paths
 from anon_spark.auditing.reading.recode import KEPT, STATUS, Climb, with_codes, with_scope
 from anon_spark.auditing.reading.sums import total
-from anon_spark.auditing.reading.values import HI, LO, private, require_columns
+from anon_spark.auditing.reading.values import HI, LO, exact, private, quoted, require_columns
 from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.truth.full_domain import (
     PUBLISHED,
@@ -145,6 +145,31 @@ def _verdict(totals: Row, faults: Sequence[str], other: Sequence[str], faulty: D
             suppressed_classes=0,
         ),
     )
+
+
+def assigned_rows(
+    source: DataFrame, hierarchies: Mapping[str, Hierarchy], assignment: DataFrame, nulls: str, columns: Sequence[str]
+) -> DataFrame:
+    """The rows of the source whose tuple the assignment gives levels: those that a truthful release holds.
+
+    columns: those that are needed. Cost: as `rows_in_scope`, and one join with the assignment; no action.
+    """
+    leaves, levels = assignment_columns(len(hierarchies))
+    kept, raw = [private(f"kept_{at}") for at in range(len(columns))], list(map(raw_column, range(len(hierarchies))))
+    rows = source.select(
+        *(F.col(quoted(name)).alias(kept[at]) for at, name in enumerate(columns)),
+        *(exact(source, name).alias(raw[at]) for at, name in enumerate(hierarchies)),
+        F.lit(KEPT).alias(STATUS),
+    )
+    climbs = [Climb(raw[at], leaves[at], hierarchy, 0) for at, hierarchy in enumerate(hierarchies.values())]
+    coded = with_scope(with_codes(rows, climbs), nulls).where(F.col(STATUS) == KEPT)
+    codes = [
+        F.when(F.col(leaf) < 0, F.lit(len(hierarchy.keys))).otherwise(F.col(leaf)).cast("long").alias(leaf)
+        for leaf, hierarchy in zip(leaves, hierarchies.values(), strict=True)
+    ]
+    given = assignment.where(F.isnotnull(levels[0])).select(*(F.col(leaf).cast("long").alias(leaf) for leaf in leaves))
+    held = coded.select(*kept, *codes).join(given, leaves, "left_semi")
+    return held.select(*(F.col(kept[at]).alias(name) for at, name in enumerate(columns)))
 
 
 def path_column(at: int) -> str:

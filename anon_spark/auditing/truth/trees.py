@@ -210,6 +210,19 @@ def verify_trees(
     return verdict, RowAccount.without_suppression(totals)
 
 
+def persons_of_records(
+    source: DataFrame,
+    schema: TreeSchema,
+    hierarchies: Mapping[str, Hierarchy],
+    person: str,
+    keep: Sequence[str] = (),
+    nulls: Nulls = "value",
+) -> DataFrame:
+    """The person of every record of the source in scope, in a column of that name. Cost: a shuffle of unfolded rows."""
+    records = Trees(schema, hierarchies, "", "", keep, person, nulls).of_source(source)
+    return records.where(F.col(STATUS) == KEPT).select(F.col(RECORD).alias(person))
+
+
 def comparing(
     images: Images, pairs: Sequence[tuple[int, int]], added: Sequence[str] = ()
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from anon_spark.config.job import PrivacySpec
 from anon_spark.config.models import InPopulationSpec
 from anon_spark.config.options import default, require_options
-from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
+from anon_spark.errors import ConfigurationError, GuaranteeUnreachable, LimitExceeded
 from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.lattice.bounded import least_loss, searches_one_k
 from anon_spark.families.lattice.choice import Choice, choose
@@ -52,7 +52,8 @@ class LatticeAnonymizer(Anonymizer):
     Parameters are those of the job file. `choose` is {"k": …}, {"max_loss": …}, {"node": […]} or "knee"; by default the
     least loss with the required k. `models`: what the values of a sensitive column must keep in every class, as
     {"disease": [EntropyL(1.5), TCloseness(0.2)]}. `map_k` and `presence` (least, most) are kept in the population that `fit`
-    gets. `workdir` is a private place that all workers see (needed on a cluster).
+    gets. `others_wait` goes with a node: rows of classes that are too small are left out, however many, because their people come
+    again with a later table. `workdir` is a private place that all workers see (needed on a cluster).
     Beyond 5 million nodes, `exact` with GLM and a k searches that k alone, up to `max_nodes` and `max_seconds`, and states a loss
     that no node is below.
     Guarantee of what `fit` returns: see LatticeRecoding. Cost: one shuffle of the table to distinct tuples; then
@@ -78,6 +79,7 @@ class LatticeAnonymizer(Anonymizer):
     max_nodes: int = default(LatticeSpec, "max_nodes")
     max_seconds: float = default(LatticeSpec, "max_seconds")
     choose: Mapping[str, object] | Literal["knee"] | None = None
+    others_wait: bool = False
     workdir: str | None = None
     progress: Progress | None = field(default=None, repr=False)
 
@@ -134,16 +136,19 @@ class LatticeAnonymizer(Anonymizer):
         choice = self._choice()
         lattice = lattice_of(frequencies.hierarchies, searches_one_k(self.search, self.loss, choice.k))
         # 2. the counting of batches of nodes, and the loss that turns counts into points
-        budget = int(Fraction(str(self.suppression)) * frequencies.rows)
+        allowed = int(Fraction(str(self.suppression)) * frequencies.rows)
+        budget = frequencies.rows if self.others_wait else allowed
         general = GeneralLoss(
             frequencies.rows, tuple(h.weight_total for h in frequencies.hierarchies), marginals(frequencies)
         )
         conditions = Conditions(frequencies.sensitive, self.map_k, self._presence)
         counts = counting(frequencies, budget, workspace, conditions=conditions)
         scores = Scores(lattice, counts, self._loss(general), self.progress)
-        # 3. the front
+        # 3. the front; of a node that is kept, its own points
         started = perf_counter()
-        if lattice.has_front:
+        if self.others_wait:
+            front, least = [], None
+        elif lattice.has_front:
             front, least = self._front(scores, frequencies.tuples), None
         else:
             front, least = self._point(scores, max(choice.k or 0, self.k))
@@ -151,7 +156,16 @@ class LatticeAnonymizer(Anonymizer):
         # 4. one of its points
         asked = [f"{model} of {name}" for name, models in self._models.items() for model in models]
         chosen = choose(choice, front, scores, self.k, [*asked, *conditions.of_population()])
-        costs = model_costs(self._models, scores, counts, chosen) if lattice.has_front and conditions else []
+        if chosen.classes == 0:
+            raise GuaranteeUnreachable(f"No class of these rows reaches k = {self.k} on the levels of the series.", k=self.k)
+        refit = None
+        if self.others_wait:
+            front = [chosen]
+            if lattice.has_front:
+                bounded = counting(frequencies, allowed, workspace, conditions=conditions)
+                refit = self._refit(Scores(lattice, bounded, scores.loss), frequencies.tuples)
+        searched = lattice.has_front and not self.others_wait
+        costs = model_costs(self._models, scores, counts, chosen) if searched and conditions else []
         losses = general.per_attribute(scores.stats_of(chosen))
         return LatticeRecoding(
             hierarchies=portable(self.quasi_identifiers, frequencies.hierarchies),
@@ -163,6 +177,8 @@ class LatticeAnonymizer(Anonymizer):
             models=self._models,
             with_population=population is not None,
             model_costs=costs,
+            others_wait=self.others_wait,
+            refit=refit,
             keep=list(self.keep),
             person=self.person,
             nulls=self.nulls,
@@ -177,7 +193,7 @@ class LatticeAnonymizer(Anonymizer):
                 tuples=frequencies.tuples,
                 rows=frequencies.rows,
                 budget=budget,
-                complete=lattice.has_front and self.search != "poka",
+                complete=searched and self.search != "poka",
                 least_loss=least,
             ),
             attributes=[
@@ -189,6 +205,10 @@ class LatticeAnonymizer(Anonymizer):
             warnings=ambiguity_warnings(dict(zip(self.quasi_identifiers, frequencies.hierarchies, strict=True))),
             fitted=Fitted(frequencies, counts, workspace) if keep_counts else None,
         )
+
+    def _refit(self, scores: Scores, tuples: int) -> Point | None:
+        """The point of least loss that a search of these rows alone would choose, None where no node reaches k."""
+        return next((point for point in reversed(self._front(scores, tuples)) if point.k >= self.k), None)
 
     def _front(self, scores: Scores, tuples: int) -> list[Point]:
         least_k = min(self.k, LEAST_K)
@@ -243,7 +263,9 @@ class LatticeAnonymizer(Anonymizer):
         members = frequencies.rows if frequencies.persons is None else frequencies.persons
         if members < self.k:
             what = "rows" if frequencies.persons is None else "persons"
-            raise DataError(f"k = {self.k} is more than the {members:,} {what} of the table. Lower k.", members=members)
+            raise GuaranteeUnreachable(
+                f"k = {self.k} is more than the {members:,} {what} of the table. Lower k.", members=members
+            )
 
     def _named(self) -> list[str]:
         return [*self.quasi_identifiers, *self.sensitive, *self.keep, *([self.person] if self.person else [])]

@@ -50,7 +50,11 @@ class ModelCost:
 
 @dataclass(frozen=True)
 class LatticeFit(Facts):
-    """The front, the point that was chosen from it, and what each model costs."""
+    """The front, the point that was chosen from it, and what each model costs.
+
+    others_wait: whether the levels of a series were kept, and rows of small classes wait; refit: what a search of the same rows
+    would choose instead, None where it was not searched or no node reaches k.
+    """
 
     loss: str
     required_k: int
@@ -59,6 +63,8 @@ class LatticeFit(Facts):
     attributes: tuple[LevelReached, ...]
     search: Search
     model_costs: tuple[ModelCost, ...] = field(default=(), kw_only=True)
+    others_wait: bool = field(default=False, kw_only=True)
+    refit: FrontPoint | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

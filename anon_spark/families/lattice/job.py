@@ -81,6 +81,10 @@ class LatticeSpec(Spec):
         description="exact, beyond 5 million nodes: end the search after so many seconds. The report states the gap.")
     choose: ChooseSpec | None = Field(
         default=None, description="Which point of the front to publish; default: {k: privacy.k}.")
+    levels: Literal["keep", "refit"] | None = Field(
+        default=None,
+        description="output.mode: append only. keep (its default): the levels of the first increment, people of small classes "
+        "wait; refit: every increment is searched anew.")
 
 
 class LatticeJob(SensitiveJob):
@@ -106,6 +110,11 @@ class LatticeJob(SensitiveJob):
         content["lattice"]["choose"] = self.choice.model_dump(mode="json", by_alias=True, exclude_none=True)
         return content
 
+    @property
+    def keeps_levels(self) -> bool:
+        """Whether later increments of a series take the levels of the first."""
+        return self.output.appends and self.lattice.levels != "refit"
+
     @classmethod
     def conflicts(cls, raw: Mapping[str, Any], base: Path | None) -> Iterator[Problem]:
         """Conflicts between keys, those of the lattice included."""
@@ -113,6 +122,8 @@ class LatticeJob(SensitiveJob):
         yield from population_conflicts(raw)
         options = section(raw, "lattice")
         yield from _class_column(raw, options)
+        if options.get("levels") is not None and section(raw, "output").get("mode") != "append":
+            yield "lattice.levels", "goes with output.mode: append only; remove it"
         if options.get("search") in (None, "exact", "exhaustive"):
             # a dumped default is not an error: only other values are
             if options.get("depth") is not None:

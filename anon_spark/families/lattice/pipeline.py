@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ from anon_spark.primitives.tables import require_columns
 from anon_spark.report import Section
 from anon_spark.risk.look_up.frequent import frequent_values_to_be
 from anon_spark.risk.look_up.link import link_attack_to_be
+from anon_spark.risk.republication.versions import Version
 from anon_spark.samples.census import census
 from anon_spark.samples.sample import Sample
 
@@ -61,10 +62,11 @@ HELD = "audited-rows"  # in the workspace: the rows of the source that the relea
 class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFacts]):
     """The steps of one lattice job; everything that needs no row of the table is done in `of`.
 
-    people: the population, at a pinned version.
+    people: the population, at a pinned version; kept: the levels of the series that an increment is added to.
     """
 
     people: Snapshot | None = None
+    kept: Mapping[str, int] | None = None
 
     @classmethod
     def of(cls, job: LatticeJob, spark: SparkSession | None) -> LatticePipeline:
@@ -128,7 +130,8 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
             suppression=job.privacy.suppression,
             nulls=job.nulls,
             on_unseen=job.on_unseen,
-            **options_of(job.lattice) | {"choose": job.choice.model_dump(exclude_none=True)},
+            **options_of(job.lattice, "levels") | {"choose": self._choice},
+            others_wait=self.kept is not None,
             progress=progress,
         ).fit(df, workspace, self.population)
 
@@ -140,8 +143,15 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
     def counts_persons(self) -> bool:
         return True
 
+    @property
+    def _choice(self) -> dict[str, Any]:
+        if self.kept is None:
+            return self.job.choice.model_dump(exclude_none=True)
+        return {"node": [self.kept[name] for name in self.hierarchies]}
+
     def budget(self, rows: int) -> int:
-        return self.job.privacy.budget(rows)
+        """All rows where those of small classes wait for a later increment."""
+        return rows if self.kept is not None else self.job.privacy.budget(rows)
 
     def examine(self, staged: Staged[LatticeRecoding]) -> Pending[Examined]:
         """The checks use the hierarchies of the job and the persons of the source.
@@ -186,6 +196,18 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
         promise += self._models_check(source, release, levels).get()
         return Examined(promise, [truth], account)
 
+    def behind(self, staged: Staged[LatticeRecoding]) -> DataFrame:
+        """The rows whose class is published, as the audit stored them."""
+        return staged.workspace.stored(HELD)
+
+    def behind_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame:
+        recoded, person = self._recoded(source, metadata["levels"]), str(self.job.columns.person)
+        return with_persons(source, release, recoded, person, self.job.nulls, self.unchanged)
+
+    def continuing(self, metadata: Mapping[str, Any]) -> LatticePipeline:
+        """With the levels of the series, unless every increment is searched anew."""
+        return replace(self, kept=dict(metadata["levels"])) if self.job.keeps_levels else self
+
     def whose(self, release: DataFrame, workspace: Workspace) -> tuple[DataFrame, str | None]:
         """The rows of the release; if persons may have several rows, with the persons, as the audit stored them."""
         person = self.job.columns.person
@@ -194,6 +216,18 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
     def metadata(self, recoding: LatticeRecoding) -> dict[str, Any]:
         """The metadata with the levels, which the release shows."""
         return {**super().metadata(recoding), "levels": recoding.levels}
+
+    @property
+    def unmeasured(self) -> str | None:
+        return None
+
+    def version(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any], rows: int) -> Version:
+        """The release by the levels of its commit."""
+        levels = metadata.get("levels", {})
+        if set(levels) != set(self.hierarchies):
+            raise ConfigurationError("The release has other quasi-identifiers than the job.")
+        labelled = self.as_labels(source, release, metadata)
+        return Version(source, labelled, self.audited_hierarchies(source), rows, levels)
 
     def facts(self, staged: Staged[LatticeRecoding], audit: Audit) -> Pending[LatticeFacts]:
         """Facts of the release; counts of fit and audit are reused."""
@@ -232,7 +266,9 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
     def worth(self, facts: LatticeFacts) -> Worth:
         """The loss that the search minimized, and the columns on their top level."""
         lost = tuple(attribute.name for attribute in facts.attributes if attribute.level == attribute.height)
-        return Worth(facts.chosen.loss, LOSS_NAMES[facts.loss], lost, len(lost) == len(facts.attributes))
+        losses = list(facts.detail_lost.values())
+        loss = sum(losses) / len(losses) if facts.others_wait else facts.chosen.loss  # rows that wait are not lost
+        return Worth(loss, LOSS_NAMES[facts.loss], lost, len(lost) == len(facts.attributes))
 
     def losses(self, facts: LatticeFacts) -> Mapping[str, float]:
         return facts.detail_lost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,8 @@ class LatticeRecoding(Recoding):
     models: Models = field(default_factory=dict)  # by sensitive column
     with_population: bool = False  # whether it keeps something in a population, too
     model_costs: Sequence[ModelCost] = ()
+    others_wait: bool = False  # whether the levels were kept, and rows of small classes wait
+    refit: Point | None = None  # what a search of these rows alone would choose instead
     keep: Sequence[str] = ()
     person: str | None = None
     nulls: str = "value"
@@ -249,7 +251,9 @@ class LatticeRecoding(Recoding):
         front = tuple(self._shown(point) for point in self.points)
         chosen = self._shown(self.chosen)
         found, costs = (tuple(self.attributes), self.statistics), tuple(self.model_costs)
-        return LatticeFit(self.statistics.loss, self.required_k, chosen, front, *found, model_costs=costs)
+        refit = None if self.refit is None else self._shown(self.refit)
+        fit = LatticeFit(self.statistics.loss, self.required_k, chosen, front, *found, model_costs=costs)
+        return replace(fit, others_wait=self.others_wait, refit=refit)
 
     def content(self) -> dict[str, Any]:
         """Hierarchies made by a rule are saved as the rule: their leaves, first and last day were values of the table."""

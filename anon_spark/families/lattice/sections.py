@@ -34,7 +34,9 @@ def lattice_sections(facts: LatticeFacts) -> list[Section]:
         *([Section("Every column before and after", shown)] if shown else []),
         Section("What an attacker gains", risk_items(facts.risk, facts.crowds)),
         *_model_sections(facts),
-        Section("What each k costs", _front_items(facts)),
+        Section("Levels of the series", _kept_items(facts))
+        if facts.others_wait
+        else Section("What each k costs", _front_items(facts)),
         Section("Sizes of the published classes", class_items(facts.class_sizes, facts.required_k)),
         Section("Search", _search_items(facts.search)),
     ]
@@ -45,6 +47,24 @@ def _model_sections(facts: LatticeFacts) -> list[Section]:
         return []
     costs = [(cost.column, cost.model, cost.loss, cost.without) for cost in facts.model_costs]
     return [Section("What protects the sensitive values", model_items(facts.models, costs))]
+
+
+def _kept_items(facts: LatticeFacts) -> list[Item]:
+    """The levels that were kept, beside those that a search of this increment alone would choose."""
+    words = [
+        "The levels are those of the first increment, so labels can be compared over the whole series. People of classes that "
+        f"are smaller than k = {facts.required_k:,} wait for a later increment."
+    ]
+    points = [("kept, published", facts.chosen), *([("refit", facts.refit)] if facts.refit is not None else [])]
+    if facts.refit is None:
+        words.append("No other levels were searched, or none reaches k with these rows alone.")
+    rows = [
+        (name, facts.search.rows - point.suppressed_rows, point.suppressed_rows, point.loss, show(point.node))
+        for name, point in points
+    ]
+    columns = ("levels", "rows published (more is better)", "rows that wait", "loss with waiting rows (less is better)", "node")
+    note = "A refit is lattice.levels: refit. Its labels would be of other levels than those published before."
+    return [Text("", words), Table("What a refit would change", columns, rows, note)]
 
 
 def _front_items(facts: LatticeFacts) -> list[Item]:

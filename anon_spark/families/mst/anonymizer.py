@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from anon_spark.config.options import default, require_options
-from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.errors import ConfigurationError, GuaranteeUnreachable
 from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.mst.assignment import assign
 from anon_spark.families.mst.extents import EXACT_ENDS, check_publish
@@ -181,7 +181,7 @@ class MstAnonymizer(Anonymizer):
 
     def _refuse_what_cannot_be(self, df: DataFrame, frequencies: Frequencies) -> None:
         if frequencies.rows < self.k:
-            raise DataError(
+            raise GuaranteeUnreachable(
                 f"k = {self.k} is more than the {frequencies.rows:,} rows of the table. Lower k.", rows=frequencies.rows
             )
         if self.person is not None:

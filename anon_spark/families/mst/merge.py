@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.errors import DataError
+from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.mst.kernels.distances import Levels, generality, in_runs
 from anon_spark.families.mst.kernels.merging import (
     greedy,
@@ -79,7 +79,7 @@ def take_leftover(kept: Classes, merged: Merged, levels: Levels) -> tuple[Classe
     last = merged.leftover + count
     others = np.delete(np.arange(classes.size.size), last)
     if not others.size:
-        raise DataError(WHOLE_TABLE_TOO_SMALL, classes=0)
+        raise GuaranteeUnreachable(WHOLE_TABLE_TOO_SMALL, classes=0)
     home = nearest_class(levels, *classes[:4], generality(levels, classes.level), last, others)
     merge_into(levels, *classes, home, last)
     number[number == last] = home

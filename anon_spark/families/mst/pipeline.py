@@ -12,7 +12,7 @@ from anon_spark.auditing import RowAccount, Verdict, published_classes, verify_c
 from anon_spark.auditing.guarantees.k_anonymity import k_anonymity_check
 from anon_spark.auditing.guarantees.l_diversity import l_diversity_check
 from anon_spark.auditing.reading.extents import Extent, Extents, with_labels, with_texts
-from anon_spark.auditing.truth.local_recoding import local_recoding_check
+from anon_spark.auditing.truth.local_recoding import assigned_rows, local_recoding_check
 from anon_spark.config.options import options_of
 from anon_spark.families.contract import Audit, Examined, Family, Staged, Worth
 from anon_spark.families.mst.anonymizer import MstAnonymizer
@@ -33,6 +33,7 @@ from anon_spark.primitives.rounds import Workspace
 from anon_spark.report import Section
 from anon_spark.risk import CoverRisk
 from anon_spark.risk.look_up.cover import cover_attack_to_be
+from anon_spark.risk.republication.versions import Version
 from anon_spark.samples.census import census
 from anon_spark.samples.sample import Sample
 
@@ -139,6 +140,26 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
             source, with_labels(release, extents), hierarchies, self.unchanged, self.job.nulls, self.job.privacy.suppression > 0
         )
         return Examined(self._promise(source, with_texts(release, extents), hierarchies).get(), [coverage], account)
+
+    def behind(self, staged: Staged[MstRecoding]) -> DataFrame:
+        """The rows whose tuple was not left out."""
+        hierarchies = self.audited_hierarchies(staged.source)
+        assignment = staged.recoding.evidence()["assignment"]
+        return assigned_rows(staged.source, hierarchies, assignment, self.job.nulls, self.persons)
+
+    def behind_current(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any]) -> DataFrame | None:
+        return None if self.job.privacy.suppression else self.in_scope(source)
+
+    @property
+    def unmeasured(self) -> str | None:
+        return None
+
+    def version(self, source: DataFrame, release: DataFrame, metadata: Mapping[str, Any], rows: int) -> Version:
+        """The release by its labels, whatever level they are on; extents as texts."""
+        hierarchies = self.audited_hierarchies(source)
+        extents = self._extents(hierarchies)
+        labelled = with_texts(self.as_labels(source, release, metadata), extents)
+        return Version(source, labelled, hierarchies, rows, extents=extents)
 
     def facts(self, staged: Staged[MstRecoding], audit: Audit) -> Pending[MstFacts]:
         """Facts of the release; counts of fit and audit are reused."""

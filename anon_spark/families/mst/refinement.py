@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS
 from anon_spark.engine import small_frame
-from anon_spark.errors import DataError
+from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.mst.frames import COUNTS, VALUES, histograms_in, leaf_columns, level_columns, values_of, whole
 from anon_spark.families.mst.kernels.counts import UNCOUNTED, counts_taken
 from anon_spark.families.mst.kernels.distances import Levels, levels_of
@@ -132,7 +132,7 @@ def refined_levels(refining: Refining, leaf: Codes, level: Codes, rows: Ints, se
     uncounted = tuples._replace(counts=UNCOUNTED)
     large = all(is_class(uncounted, classes, number, refining.k) for number in range(numbers.size))
     if not large or not kept_exactly(refining.models, tuples.counts, number.astype(np.int32), numbers.size).all():
-        raise DataError(WHOLE_TABLE_TOO_SMALL, classes=0)
+        raise GuaranteeUnreachable(WHOLE_TABLE_TOO_SMALL, classes=0)
     after = np.empty_like(level)
     after[order] = classes.level[number]
     return after

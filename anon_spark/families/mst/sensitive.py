@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import ROWS, quoted
-from anon_spark.errors import DataError
+from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.mst.frames import CODE, COUNT, COUNTS, HASHES, VALUES
 from anon_spark.families.mst.models import offsets_of
 from anon_spark.kernels.histograms import Histograms
@@ -61,7 +61,9 @@ def held_distinct_values(
 def refuse_few_values(name: str, count: int, least: int) -> None:
     """Refuse a sensitive column with fewer values than every class must have."""
     if count < least:
-        raise DataError(f"Column {name} has {count} distinct values, l = {least} asks for more. Lower l.", values=count)
+        raise GuaranteeUnreachable(
+            f"Column {name} has {count} distinct values, l = {least} asks for more. Lower l.", values=count
+        )
 
 
 def _few_values(frame: DataFrame, least: Mapping[str, int]) -> list[Column]:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS
 from anon_spark.engine import beside, small_frame
-from anon_spark.errors import DataError
+from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.mst.frames import (
     HEAD,
     IDENT,
@@ -119,7 +119,7 @@ class SpreadMerge:
         nearest = others.mapInArrow(self._nearest(columns.classes_of(left)), f"{columns.schema}, {DISTANCE} long")
         first = nearest.orderBy(DISTANCE, SIZE, IDENT).limit(1).toArrow()
         if not first.num_rows:
-            raise DataError(WHOLE_TABLE_TOO_SMALL, classes=0)
+            raise GuaranteeUnreachable(WHOLE_TABLE_TOO_SMALL, classes=0)
         both = columns.classes_of(first) + columns.classes_of(left)
         idents = both.ident.copy()
         merge_into(levels, *both, 0, 1)

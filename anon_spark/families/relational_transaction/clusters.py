@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from anon_spark.columns import BLOCK, CLUSTER, LINK
-from anon_spark.errors import DataError
+from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.relational_transaction.chunks import CHUNK, CHUNK_RECORDS, chunk_order, in_chunks
 from anon_spark.families.relational_transaction.kernels import clustering
 from anon_spark.families.relational_transaction.kernels.clustering import cluster_block
@@ -29,7 +29,9 @@ def initial_clusters(records: Records, settings: Settings, key: str, workspace: 
     its block.
     """
     if records.rows < settings.k:
-        raise DataError(f"k = {settings.k} is more than the {records.rows:,} rows of the table. Lower k.", rows=records.rows)
+        raise GuaranteeUnreachable(
+            f"k = {settings.k} is more than the {records.rows:,} rows of the table. Lower k.", rows=records.rows
+        )
     chunked = in_chunks(records, 2 * settings.k)
     chunks = 1 if records.rows <= CHUNK_RECORDS else None
     narrow = T.StructType([field for field in chunked.schema.fields if field.name != CHUNK])

@@ -15,6 +15,7 @@ from anon_spark.auditing import (
     RowAccount,
     Verdict,
     completed,
+    rows_in_scope,
     verify_bound,
     verify_transactions_covered,
 )
@@ -127,6 +128,10 @@ class RelationalTransactionPipeline(
         )
 
     @property
+    def unmeasured(self) -> str | None:
+        return "for this family such numbers are not defined"
+
+    @property
     def guarantee(self) -> KKmAnonymity | KLmDiversity:
         privacy, columns = self.job.privacy, self.job.columns
         names = list(columns.quasi_identifiers)
@@ -221,6 +226,12 @@ class RelationalTransactionPipeline(
             source, release, **described, vocabulary=vocabulary, leave_out=leave_out
         )
         return Examined([self._promised(release).get()], [covered], account)
+
+    def in_scope(self, source: DataFrame) -> DataFrame:
+        attributes, nulls = self._audited_attributes(source), self.job.nulls
+        rows = source.where(~out_of_scope(source, attributes, self.job.columns.transactions, nulls))
+        hierarchies = {name: of for name, of in attributes.items() if isinstance(of, Hierarchy)}
+        return rows_in_scope(rows, hierarchies, nulls)
 
     @property
     def shown(self) -> Shown:

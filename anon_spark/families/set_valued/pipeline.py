@@ -29,7 +29,7 @@ from anon_spark.auditing.truth.linked import linked_check
 from anon_spark.auditing.truth.nonreciprocal import fields_check, sound_rows
 from anon_spark.columns import BASE, BLOCK, LINK, MAX_ERRORS, PART, ROWS, SLOT, SLOTS, UNCERTAIN, quoted
 from anon_spark.config.options import options_of
-from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.errors import ConfigurationError, DataError, GuaranteeUnreachable
 from anon_spark.families.contract import Audit, Examined, Family, Pipeline, Shown, Staged, Worth
 from anon_spark.families.crowds import crowds_to_be, frequent_items_to_be
 from anon_spark.families.set_valued.anonymizer import DEFINITION_ONLY, SetValuedAnonymizer
@@ -68,6 +68,10 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
     """The steps of one set_valued job. given: the key of the draws of the last fit."""
 
     given: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def unmeasured(self) -> str | None:
+        return "for this family such numbers are not defined"
 
     @property
     def guarantee(self) -> NonreciprocalAnonymity | NonreciprocalDiversity:
@@ -216,6 +220,10 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         )
         return Examined([], [verify_fields(release), covered], account)
 
+    def in_scope(self, source: DataFrame) -> DataFrame:
+        """The rows that have a list."""
+        return source.where(F.col(quoted(self.job.columns.items)).isNotNull())
+
     @property
     def shown(self) -> Shown:
         """Published are only items, which this family does not protect, and the sensitive column."""
@@ -318,7 +326,9 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         """Raise as a run would: too few rows for k or l, or a sensitive value on too many of them."""
         name = "k" if self.job.privacy.l is None else "l"
         if 0 < rows < self.job.degree:
-            raise DataError(f"{name} = {self.job.degree} is more than the {rows:,} rows of the table. Lower {name}.", rows=rows)
+            raise GuaranteeUnreachable(
+                f"{name} = {self.job.degree} is more than the {rows:,} rows of the table. Lower {name}.", rows=rows
+            )
         if self.job.privacy.l is None or rows == 0:
             return
         label = F.col(quoted(str(self.job.columns.label)))

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from anon_spark.columns import BLOCK, KEY, LINK, PREFIX, quoted
 from anon_spark.engine import crossed
-from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.errors import ConfigurationError, DataError, GuaranteeUnreachable
 from anon_spark.families.set_valued.block import Settings
 from anon_spark.families.set_valued.kernels import segments
 from anon_spark.families.set_valued.kernels.segments import block_starts, eligible_starts, segment_starts
@@ -77,7 +77,7 @@ def refuse_labels(records: Records, settings: Settings) -> None:
     """Raise if no order can keep l: too few rows, or a label on too many of them."""
     if records.rows < settings.degree:
         name = "k" if settings.k is not None else "l"
-        raise DataError(
+        raise GuaranteeUnreachable(
             f"{name} = {settings.degree} is more than the {records.rows:,} rows of the table. Lower {name}.",
             rows=records.rows,
         )
@@ -94,7 +94,7 @@ def refuse_frequent_value(l: int, truth: str, most: int, rows: int) -> None:  # 
         return
     possible = largest_l(np.array([most]), rows, SPACED if truth == "spaced" else SHIFT)
     advice = f"The largest l that is possible is {possible}." if possible > 1 else "No l above 1 is possible."
-    raise DataError(
+    raise GuaranteeUnreachable(
         f"l = {l} allows a sensitive value on {rows // spacing:,} rows at most, one is on {most:,}. {advice}",
         rows=most,
         largest_l=possible,
@@ -112,7 +112,7 @@ def in_blocks(records: Records, settings: Settings, workspace: Workspace) -> Dat
         if settings.l is None or stored.where(F.col(BLOCK).isNull()).isEmpty():
             return stored
         if chunks == 1 or 2 * records.rows > CHUNK_MAX * chunks:  # half as many chunks must still fit their tasks
-            raise DataError("The sensitive values cannot be spread over the table. Lower l.", rows=records.rows)
+            raise GuaranteeUnreachable("The sensitive values cannot be spread over the table. Lower l.", rows=records.rows)
         chunks = (chunks + 1) // 2  # some chunk has too many records of one label: make chunks larger
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from pyspark.sql import DataFrame
 
 from anon_spark.config.options import default, require_options
-from anon_spark.errors import ConfigurationError, DataError
+from anon_spark.errors import ConfigurationError, GuaranteeUnreachable
 from anon_spark.families.arguments import Anonymizer, check_arguments, spark_frame
 from anon_spark.families.tree.counting import Evaluator
 from anon_spark.families.tree.facts import CutSearch
@@ -116,7 +116,7 @@ class TreeAnonymizer(Anonymizer):
         evaluator.counter = counter_of(records, evaluator.promise, workspace)
         seen = searched(forest, settings, evaluator, records.occurring, self.progress)
         if seen.best is None:
-            raise DataError(
+            raise GuaranteeUnreachable(
                 "No cut keeps the guarantee: with l, sensitive values go along with others in every cut. Lower l or m.",
                 cuts=seen.evaluated,
             )
@@ -163,14 +163,14 @@ class TreeAnonymizer(Anonymizer):
     def _refuse_infeasible(self, records: Records) -> None:
         """Raise DataError where no cut can keep the guarantee."""
         if records.count < self.k:
-            raise DataError(
+            raise GuaranteeUnreachable(
                 f"k is {self.k}, but there are {records.count:,} records. Lower k, or release more records together.",
                 records=records.count,
             )
         if self.l is not None:
             often = records.often(self.l)
             if often:
-                raise DataError(
+                raise GuaranteeUnreachable(
                     f"{often:,} sensitive values are each in more than 1/{self.l} of the records: no release can be "
                     f"{self.l}-diverse. Lower l, or leave these values out.",
                     values=often,

@@ -20,7 +20,7 @@ from anon_spark.auditing import (
     verify_trees,
     verify_trees_covered,
 )
-from anon_spark.auditing.truth.trees import Nulls
+from anon_spark.auditing.truth.trees import Nulls, persons_of_records
 from anon_spark.columns import quoted
 from anon_spark.config.options import options_of
 from anon_spark.errors import ConfigurationError, did_you_mean
@@ -131,6 +131,12 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
     def counts_persons(self) -> bool:
         return True  # the rows of a person are one record
 
+    @property
+    def published(self) -> list[str]:
+        """In a series without `nested`: an increment whose relations were disassociated has none, and a table has one schema."""
+        appends = self.job.output.appends
+        return [name for name in super().published if not (appends and name == NESTED)]
+
     def expected(self, columns: Sequence[str]) -> list[str]:
         """`nested` is left out where a relation was disassociated."""
         return [name for name in self.published if name != NESTED or NESTED in columns]
@@ -158,7 +164,8 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
         }
 
     def fit(self, df: DataFrame, workspace: Workspace, key: str, progress: Progress | None) -> TreeRecoding:
-        return replace(self.anonymizer, key=key, progress=progress).fit(df, workspace)
+        recoding = replace(self.anonymizer, key=key, progress=progress).fit(df, workspace)
+        return replace(recoding, may_nest=NESTED in self.published)
 
     def examine(self, staged: Staged[TreeRecoding]) -> Pending[Examined]:
         """Verify guarantee and truthfulness, with the job's hierarchies and the records of the source."""
@@ -182,6 +189,15 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
         found = published_labels(release) if self.job.tree.negations else []
         labels = [(name, value) for name, value in found if name is not None]
         return Examined([self._promised(release, hierarchies, labels)], [covered], account)
+
+    def in_scope(self, source: DataFrame) -> DataFrame:
+        """The person of every record that no policy drops."""
+        person = self.job.columns.person
+        assert person is not None, "only a job with persons asks whose records these are"
+        described = self._described(self._audited_hierarchies(source))
+        return persons_of_records(
+            source, self.schema, described["hierarchies"], person, described["keep"], described["nulls"]
+        )
 
     @property
     def shown(self) -> Shown:

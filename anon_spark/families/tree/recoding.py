@@ -59,13 +59,14 @@ class TreeRecoding(Recoding):
     key: str | None = field(default=None, repr=False, compare=False)
     workdir: str | None = None
     fitted: Fitted | None = field(default=None, repr=False, compare=False)  # not saved
+    may_nest: bool = True  # whether `nested` is wanted where it can be had; not saved
 
     family = "tree"
 
     @property
     def has_nested(self) -> bool:
         """Whether the schema is whole, so that the release also holds nested values."""
-        return not self.pairs and all(name in self.roles.schema.ranks for name, _ in self.cut)
+        return self.may_nest and not self.pairs and all(name in self.roles.schema.ranks for name, _ in self.cut)
 
     @property
     def published(self) -> list[str]:

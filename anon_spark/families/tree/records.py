@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import LINK, PREFIX, quoted
-from anon_spark.errors import DataError
+from anon_spark.errors import DataError, GuaranteeUnreachable
 from anon_spark.families.tree.fields import PRESENT, Place, elements, places_of, unfolded
 from anon_spark.families.tree.kernels.trees import Trees, canonical
 from anon_spark.kernels.classes import Codes, Ints
@@ -260,7 +260,7 @@ def _refuse(counted: Mapping[str, Any], max_labels: int) -> None:
             f"{counted['empty']:,} records hold no value of any node type. Leave them out of the input.", records=counted["empty"]
         )
     if not counted["kept"]:
-        raise DataError("No record is left: every one has a null or an unseen value.", records=0)
+        raise GuaranteeUnreachable("No record is left: every one has a null or an unseen value.", records=0)
     if counted["too_large"]:
         raise DataError(
             f"{counted['too_large']:,} records have more than tree.max_labels = {max_labels} distinct values, the largest "

@@ -21,7 +21,6 @@ from anon_spark.auditing.reading.item_sets import (
     Words,
     as_set,
     bitmaps,
-    compiled,
     names_in,
     no_items,
     numbered,
@@ -31,6 +30,7 @@ from anon_spark.auditing.reading.item_sets import (
 from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest_hashes
 from anon_spark.auditing.reading.values import HI, LO, exact
 from anon_spark.columns import LINK, PREFIX
+from anon_spark.compiled import compiled
 from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy

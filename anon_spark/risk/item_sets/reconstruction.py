@@ -19,12 +19,12 @@ from anon_spark.auditing.reading.item_sets import (
     as_set,
     bitmaps,
     bits_set,
-    compiled,
     names_in,
     numbered,
     offsets_of,
 )
 from anon_spark.columns import BASE, BLOCK, MAX_ERRORS, PART, SLOT, UNCERTAIN
+from anon_spark.compiled import compiled, inner
 from anon_spark.engine import beside
 from anon_spark.pending import Pending
 from anon_spark.risk.item_sets.group_solutions import is_unique
@@ -193,7 +193,7 @@ def neighbours(base: Words, uncertain: Words, degree: int) -> Ints:
     return nearest
 
 
-@compiled
+@inner
 def likeliest(base: Words, uncertain: Words, degree: int, row: int, left: Marks) -> int:
     """The first of the rows left that contradict a row in fewest items, and of these differ from it in fewest bits.
 
@@ -283,7 +283,7 @@ def unknown_bits(base: Lists, uncertain: Lists, cuts: Marks, degree: int, exact:
     return unknown
 
 
-@compiled
+@inner
 def votes_of(degree: int) -> Votes:
     """Per window of bits what most of them are; 2 where all are equal."""
     votes = np.zeros(1 << degree, dtype=np.int8)
@@ -296,7 +296,7 @@ def votes_of(degree: int) -> Votes:
     return votes
 
 
-@compiled
+@inner
 def solve_run(
     row: int, has: Marks, doubt: Marks, cuts: Marks, entry: Ints, unknown: Ints, degree: int, votes: Votes, exact: bool
 ) -> None:
@@ -338,7 +338,7 @@ def solve_run(
                 unknown[first_entry - back] += 1
 
 
-@compiled
+@inner
 def solve_ring(has: Marks, unknown: Ints, degree: int, votes: Votes, exact: bool) -> None:
     """Solve a whole ring of doubtful rows: it must end in the state in which it began; every state is tried."""
     rows = has.size
@@ -365,7 +365,7 @@ def solve_ring(has: Marks, unknown: Ints, degree: int, votes: Votes, exact: bool
             unknown[row] += 1
 
 
-@compiled
+@inner
 def pass_forward(alive: Marks, row: int, has: Marks, votes: Votes) -> None:
     """Mark the states (the last degree - 1 bits) that can be reached, row after row."""
     states = alive.shape[1]
@@ -379,7 +379,7 @@ def pass_forward(alive: Marks, row: int, has: Marks, votes: Votes) -> None:
                         alive[step + 1, window & (states - 1)] = True
 
 
-@compiled
+@inner
 def pass_backward(alive: Marks, row: int, has: Marks, votes: Votes) -> None:
     """Keep only states that also lead to an end."""
     states = alive.shape[1]
@@ -393,7 +393,7 @@ def pass_backward(alive: Marks, row: int, has: Marks, votes: Votes) -> None:
             alive[step, state] = alive[step, state] and leads
 
 
-@compiled
+@inner
 def both_values(alive: Marks, place: int) -> bool:
     """Whether a bit of the states that are left is 0 in some and 1 in others."""
     seen = np.zeros(2, dtype=np.bool_)

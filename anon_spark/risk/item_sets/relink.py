@@ -20,7 +20,6 @@ from anon_spark.auditing.reading.item_sets import (
     as_set,
     bitmaps,
     bits_set,
-    compiled,
     names_in,
     numbered,
     offsets_of,
@@ -29,6 +28,7 @@ from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest
 from anon_spark.auditing.reading.values import exact
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, BLOCK, DRAW, LINK, MAX_ERRORS, PREFIX, SLOT, UNCERTAIN
+from anon_spark.compiled import compiled
 from anon_spark.engine import beside
 from anon_spark.model.estimate import Estimate
 from anon_spark.pending import Pending

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled
 from anon_spark.errors import LimitExceeded
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.neighbours import Classes
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 FAR = np.int64(np.iinfo(np.int64).max)
 NOBODY = -1

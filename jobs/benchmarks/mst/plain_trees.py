@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.errors import LimitExceeded
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 MOST_WEIGHT = 2**16 - 1
 

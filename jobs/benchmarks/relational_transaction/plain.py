@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.families.relational_transaction.kernels.bit_distance import Distances, ItemLists
 from anon_spark.kernels.bitmaps import Words, bitmaps, ones
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.transactions import Transactions
 
 NOBODY = -1

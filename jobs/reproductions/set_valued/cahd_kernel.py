@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.kernels.bitmaps import Sets, Words, flips, hamming, size_of, width_of
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 
 @compiled

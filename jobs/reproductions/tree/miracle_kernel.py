@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled
 from anon_spark.families.tree.kernels.trees import NONE, Merging, Trees, empty_merging, merge_record
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.model.tree import Forest
 
 Floats = NDArray[np.float64]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.errors import LimitExceeded
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 ROOT = -1
 FEW = 16  # children of a node that are looked through one by one

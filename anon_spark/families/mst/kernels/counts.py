@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.histograms import NEAR, Floats
 
 ENTROPY, RECURSIVE, CLOSE, ORDERED, BOUNDED = range(5)
@@ -73,7 +73,7 @@ def count_in(counts: Counts, place: int) -> None:
     add_rows(counts, place, counts.room)
 
 
-@compiled
+@inner
 def add_rows(counts: Counts, place: int, counted: Ints) -> None:
     """Add the rows of a tuple's values to those counted, if there are models."""
     if counts.asked.shape[0] > 0:
@@ -99,7 +99,7 @@ def lack(counts: Counts) -> float:
     return missing
 
 
-@compiled
+@inner
 def lack_of_entropy(rows: Ints, least: int, limit: float) -> float:
     """The share of ln l (`limit`) that the entropy lacks. Where all counts are equal, their number decides."""
     total, terms, several, most = 0, 0.0, 0, 0
@@ -114,7 +114,7 @@ def lack_of_entropy(rows: Ints, least: int, limit: float) -> float:
     return float(max(NEAR, -above / limit))
 
 
-@compiled
+@inner
 def lack_of_tail(rows: Ints, least: int, c: float) -> float:
     """1 - c × rows of the l-th and all rarer values over those of the most frequent one."""
     most, total = np.zeros(least - 1, dtype=np.int64), 0  # most: the greatest counts, descending
@@ -129,7 +129,7 @@ def lack_of_tail(rows: Ints, least: int, c: float) -> float:
     return 0.0 if above >= NEAR else max(NEAR, -above)
 
 
-@compiled
+@inner
 def too_far(rows: Ints, levels: int, numbers: Floats, ordered: bool) -> float:
     """By how much a distance from the table is above its limit. numbers: the limit, then the share of each value.
 
@@ -146,7 +146,7 @@ def too_far(rows: Ints, levels: int, numbers: Floats, ordered: bool) -> float:
     return 0.0 if above <= -NEAR or rows.size == 1 else max(NEAR, above)
 
 
-@compiled
+@inner
 def outside(rows: Ints, numbers: Floats) -> float:
     """The part of the values whose share is not between the two that are allowed, and by what shares they are outside."""
     total, missing = max(1, rows.sum()), 0.0

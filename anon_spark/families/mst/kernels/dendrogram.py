@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.families.mst.kernels.spanning import FAR, Edges
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 NOT_CUT = -1
 

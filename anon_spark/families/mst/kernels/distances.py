@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.tuples import Ladder
 
 
@@ -110,7 +110,7 @@ def common_level(levels: Levels, attribute: int, leaf: int, other: int, lowest: 
     return level
 
 
-@compiled
+@inner
 def reach(levels: Levels, level: Codes, leaf: Codes) -> Codes:
     """Per leaf of any attribute: the level to which a class must climb to cover it.
 

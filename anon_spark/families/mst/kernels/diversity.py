@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from anon_spark.compiled import inner
 from anon_spark.kernels.classes import Codes
-from anon_spark.kernels.compiled import compiled
 
 
-@compiled
+@inner
 def add_values(target: Codes, more: Codes) -> None:
     """Add values that are not in `target` yet, up to its room."""
     for position in range(more.size):
@@ -21,7 +21,7 @@ def add_values(target: Codes, more: Codes) -> None:
                 break
 
 
-@compiled
+@inner
 def is_diverse(values: Codes) -> bool:
     """Whether every sensitive column has l distinct values, that is, no room left."""
     for column in range(values.shape[0]):

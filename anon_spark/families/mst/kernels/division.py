@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.counts import count_in, has_models, lack
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
-from anon_spark.families.mst.kernels.losses import Tuples, ascending, climb, taken, wide
+from anon_spark.families.mst.kernels.losses import Tuples, ascending, climb, taken
 from anon_spark.families.mst.kernels.top_down import around_seeds, by_side, seeds_of, values_below
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 
 @compiled
@@ -47,14 +47,14 @@ def divided(levels: Levels, weights: Ints, tuples: Tuples, level: Codes, most: i
     return joined_blocks(tuples, block, found)
 
 
-@compiled
+@inner
 def is_small(tuples: Tuples, side: Codes) -> bool:
     """Whether one side has less than an eighth of the rows."""
     second = (tuples.rows * side).sum()
     return bool(8 * min(second, tuples.rows.sum() - second) < tuples.rows.sum())
 
 
-@compiled
+@inner
 def between_values(levels: Levels, tuples: Tuples, level: Codes) -> Codes:
     """The side of each tuple by its value of one attribute: the one whose values are least often in one class together.
 
@@ -78,7 +78,7 @@ def between_values(levels: Levels, tuples: Tuples, level: Codes) -> Codes:
     return best
 
 
-@compiled
+@inner
 def halves(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
     """The side of each tuple: the half nearer to one of two tuples far apart, and the other half."""
     _, _, apart = seeds_of(levels, weights, tuples)
@@ -91,7 +91,7 @@ def halves(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
     return side
 
 
-@compiled
+@inner
 def joined_blocks(tuples: Tuples, block: Codes, count: int) -> Codes:
     """The blocks, numbered anew, where each has l values in every sensitive column and keeps the models.
 
@@ -108,7 +108,7 @@ def joined_blocks(tuples: Tuples, block: Codes, count: int) -> Codes:
         number[block[member]] = found
         for column in range(values.shape[1]):
             add_values(gathered[column], values[member, column])
-        count_in(counts, wide(member))
+        count_in(counts, member)
         ends = place + 1 == order.size or block[order[place + 1]] != block[member]
         if ends and is_diverse(gathered) and lack(counts) == 0:
             found += 1
@@ -121,7 +121,7 @@ def joined_blocks(tuples: Tuples, block: Codes, count: int) -> Codes:
             if number[block[member]] == rest:
                 for column in range(values.shape[1]):
                     add_values(gathered[column], values[member, column])
-                count_in(counts, wide(member))
+                count_in(counts, member)
         if is_diverse(gathered) and lack(counts) == 0:
             break
     counts.room[:] = 0

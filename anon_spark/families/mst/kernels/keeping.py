@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.counts import Counts, count_in, has_models, lack
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
-from anon_spark.families.mst.kernels.losses import Changing, Tuples, wide
+from anon_spark.families.mst.kernels.losses import Changing, Tuples
 from anon_spark.kernels.classes import EMPTY, Codes
-from anon_spark.kernels.compiled import compiled
 
 
 @compiled
 def is_class(tuples: Tuples, classes: Changing, number: int, k: int) -> bool:
     """Whether a class has k rows, l values in every sensitive column, and keeps the models."""
-    nobody = wide(EMPTY)
+    nobody = EMPTY
     diverse = classes.size[number] >= k and diverse_without(tuples, classes, number, nobody)
     return diverse and keeps_models(tuples, classes, number, nobody, nobody)
 
 
-@compiled
+@inner
 def keeps_models(tuples: Tuples, classes: Changing, number: int, without: int, more: int) -> bool:
     """Whether a class keeps the models without one of its tuples, and with one more; EMPTY: none."""
     if not has_models(tuples.counts):
@@ -28,10 +28,10 @@ def keeps_models(tuples: Tuples, classes: Changing, number: int, without: int, m
     member = classes.head[number]
     while member != EMPTY:
         if member != without:
-            count_in(tuples.counts, wide(member))
+            count_in(tuples.counts, member)
         member = classes.next_of[member]
     if more != EMPTY:
-        count_in(tuples.counts, wide(more))
+        count_in(tuples.counts, more)
     return taken_lack(tuples.counts) == 0
 
 
@@ -43,7 +43,7 @@ def taken_lack(counts: Counts) -> float:
     return missing
 
 
-@compiled
+@inner
 def diverse_without(tuples: Tuples, classes: Changing, number: int, without: int) -> bool:
     """Whether a class keeps l values in every sensitive column without one of its tuples."""
     if tuples.values.shape[1] == 0:
@@ -60,20 +60,20 @@ def diverse_without(tuples: Tuples, classes: Changing, number: int, without: int
     return False
 
 
-@compiled
+@inner
 def keeps_within(tuples: Tuples, members: Codes, inside: NDArray[np.bool_]) -> bool:
     """Whether some members together have l values in every sensitive column, and keep the models."""
     gathered = np.full((tuples.values.shape[1], tuples.values.shape[2]), -1, dtype=np.int32)
     for place in range(members.size):
         if inside[place]:
-            count_in(tuples.counts, wide(members[place]))
+            count_in(tuples.counts, members[place])
             for column in range(gathered.shape[0]):
                 add_values(gathered[column], tuples.values[members[place], column])
     kept = taken_lack(tuples.counts) == 0
     return kept and is_diverse(gathered)
 
 
-@compiled
+@inner
 def lack_together(tuples: Tuples, classes: Changing, one: int, other: int, k: int) -> float:
     """What two classes as one lack of k rows, l values and the models; 0 if nothing. The same class twice: what it lacks."""
     size, gathered = 0, np.full((tuples.values.shape[1], tuples.values.shape[2]), -1, dtype=np.int32)
@@ -82,7 +82,7 @@ def lack_together(tuples: Tuples, classes: Changing, one: int, other: int, k: in
         size += classes.size[number]
         member = classes.head[number]
         while member != EMPTY:
-            count_in(tuples.counts, wide(member))
+            count_in(tuples.counts, member)
             for column in range(gathered.shape[0]):
                 add_values(gathered[column], tuples.values[member, column])
             member = classes.next_of[member]
@@ -95,7 +95,7 @@ def lack_together(tuples: Tuples, classes: Changing, one: int, other: int, k: in
     return missing
 
 
-@compiled
+@inner
 def gathered_values(tuples: Tuples, classes: Changing, number: int) -> Codes:
     """Up to l values of a class in each sensitive column."""
     gathered = np.full((tuples.values.shape[1], tuples.values.shape[2]), -1, dtype=np.int32)
@@ -107,7 +107,7 @@ def gathered_values(tuples: Tuples, classes: Changing, number: int) -> Codes:
     return gathered
 
 
-@compiled
+@inner
 def adds_value(gathered: Codes, values: Codes) -> bool:
     """Whether a tuple has a sensitive value that is lacking, in a column with fewer than l."""
     for column in range(gathered.shape[0]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.counts import has_models
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.keeping import diverse_without, keeps_models
@@ -21,10 +22,8 @@ from anon_spark.families.mst.kernels.losses import (
     take_out,
     weight_with_tuple,
     weight_without,
-    wide,
 )
 from anon_spark.kernels.classes import EMPTY, Ints
-from anon_spark.kernels.compiled import compiled
 
 DISSOLVED_BELOW = 3  # rows of a class that may dissolve, in multiples of `unit`
 MOST_ROWS = 20  # of a class that takes in tuples, in multiples of `unit`
@@ -41,7 +40,7 @@ def improve(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k:
             return
 
 
-@compiled
+@inner
 def unit(tuples: Tuples, classes: Changing, k: int) -> int:
     """What sizes of classes are measured in: k, or the mean size where models make classes larger."""
     if not has_models(tuples.counts):
@@ -49,18 +48,18 @@ def unit(tuples: Tuples, classes: Changing, k: int) -> int:
     return max(k, int(classes.size.sum() // max(1, (classes.size > 0).sum())))
 
 
-@compiled
+@inner
 def move_tuples(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int, size: int) -> bool:
     """Move each tuple to the class where the loss falls most, if its own class can do without it. Whether any moved."""
     moved = False
     for member in range(tuples.rows.size):
-        own = wide(classes.class_of[member])
+        own = classes.class_of[member]
         left = classes.size[own] - tuples.rows[member]
         if left < k or classes.weight[own] == 0:
             continue
         before = classes.size[own] * classes.weight[own]
         gain = before - left * weight_without(levels, weights, tuples, classes, own, member)
-        if gain <= 0 or not keeps_models(tuples, classes, own, member, wide(EMPTY)):
+        if gain <= 0 or not keeps_models(tuples, classes, own, member, EMPTY):
             continue
         into, _ = place_for(levels, weights, tuples, classes, member, own, gain, MOST_ROWS * size, k)
         if into != EMPTY and diverse_without(tuples, classes, own, member):
@@ -70,7 +69,7 @@ def move_tuples(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing
     return moved
 
 
-@compiled
+@inner
 def dissolve_classes(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: int, size: int) -> bool:
     """Dissolve classes of fewer than three times `size` rows, greatest loss first, where the loss falls. Whether any was."""
     changed = False
@@ -81,7 +80,7 @@ def dissolve_classes(levels: Levels, weights: Ints, tuples: Tuples, classes: Cha
     return changed
 
 
-@compiled
+@inner
 def dissolve(
     levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, number: int, most: int, most_rows: int, k: int
 ) -> bool:
@@ -92,12 +91,12 @@ def dissolve(
     level = np.empty((count, classes.level.shape[1]), dtype=np.int32)  # of the class joined, before
     weight = np.empty(count, dtype=np.int64)
     while done < count:
-        other, grown = place_for(levels, weights, tuples, classes, wide(members[done]), number, most - growth, most_rows, k)
+        other, grown = place_for(levels, weights, tuples, classes, members[done], number, most - growth, most_rows, k)
         if other == EMPTY:
             break
         growth += grown
         into[done], level[done], weight[done] = other, classes.level[other], classes.weight[other]
-        put_in(levels, weights, tuples, classes, wide(members[done]), other)
+        put_in(levels, weights, tuples, classes, members[done], other)
         done += 1
     if done == count:
         classes.head[number] = EMPTY
@@ -114,7 +113,7 @@ def dissolve(
     return False
 
 
-@compiled
+@inner
 def place_for(
     levels: Levels,
     weights: Ints,
@@ -128,7 +127,7 @@ def place_for(
 ) -> tuple[int, int]:
     """As `closest`, of the classes that keep the models with the tuple, or have fewer than k rows: they are repaired anyway."""
     best, growth = closest(levels, weights, tuples, classes, member, but, least, most_rows)
-    nobody = wide(EMPTY)
+    nobody = EMPTY
     if best == EMPTY or classes.size[best] < k or keeps_models(tuples, classes, best, nobody, member):
         return best, growth
     rows, best = tuples.rows[member], EMPTY

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.counts import UNCOUNTED, Counts, counts_taken
 from anon_spark.families.mst.kernels.distances import Levels, common_level
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 WEIGHT_BITS = 32
 LARGE = 2**62  # above every loss, with room to add one
@@ -52,12 +52,6 @@ class Changing(NamedTuple):
     size: Ints
     weight: Ints
     used: Ints
-
-
-@compiled
-def wide(number: int) -> int:
-    """A number as 64 bits, also a constant: numba compiles a function anew for each constant and each width of an argument."""
-    return int(np.int64(number))
 
 
 def node_weights(levels: Levels, rows: int) -> Ints:
@@ -108,7 +102,7 @@ def classes_from(levels: Levels, weights: Ints, tuples: Tuples, class_of: Codes,
     return classes
 
 
-@compiled
+@inner
 def settle(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, number: int) -> None:
     """Derive rows, levels and weight of a class from its members."""
     classes.size[number] = 0
@@ -134,7 +128,7 @@ def climb(levels: Levels, level: Codes, leaf: Codes, other: Codes) -> None:
         level[attribute] = common_level(levels, attribute, leaf[attribute], other[attribute], level[attribute])
 
 
-@compiled
+@inner
 def weight_at(levels: Levels, weights: Ints, level: Codes, leaf: Codes) -> int:
     """The weights of a class's nodes together."""
     total = 0
@@ -143,7 +137,7 @@ def weight_at(levels: Levels, weights: Ints, level: Codes, leaf: Codes) -> int:
     return total
 
 
-@compiled
+@inner
 def weight_with(levels: Levels, weights: Ints, level: Codes, leaf: Codes, other_level: Codes, other_leaf: Codes) -> int:
     """The weight of the closest common generalization of two classes."""
     total = 0
@@ -154,7 +148,7 @@ def weight_with(levels: Levels, weights: Ints, level: Codes, leaf: Codes, other_
     return total
 
 
-@compiled
+@inner
 def weight_with_tuple(
     levels: Levels, weights: Ints, level: Codes, leaf: Codes, weight: int, other: Codes, limit: int
 ) -> int:
@@ -211,10 +205,10 @@ def closest(
     return best, least
 
 
-@compiled
+@inner
 def take_out(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, member: int) -> None:
     """Remove a tuple from its class."""
-    number = wide(classes.class_of[member])
+    number = classes.class_of[member]
     if classes.head[number] == member:
         classes.head[number] = classes.next_of[member]
     else:
@@ -225,7 +219,7 @@ def take_out(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, m
     settle(levels, weights, tuples, classes, number)
 
 
-@compiled
+@inner
 def put_in(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, member: int, number: int) -> None:
     """Add a tuple to a class that is not empty."""
     classes.class_of[member] = number
@@ -236,7 +230,7 @@ def put_in(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, mem
     classes.weight[number] = weight_at(levels, weights, classes.level[number], classes.leaf[number])
 
 
-@compiled
+@inner
 def members_of(classes: Changing, number: int) -> Codes:
     """The tuples of a class, in the order of its chain."""
     count, member = 0, classes.head[number]
@@ -250,7 +244,7 @@ def members_of(classes: Changing, number: int) -> Codes:
     return members
 
 
-@compiled
+@inner
 def ascending(numbers: Ints) -> Ints:
     """The places of the numbers by size, equal ones in their order. One function, so that sorting is compiled once."""
     return np.argsort(numbers, kind="mergesort")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.distances import Levels, common_level, generality, reach
 from anon_spark.families.mst.kernels.neighbours import FAR, Classes, Neighbours, Plan
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 
 def mutual_pairs(classes: Classes, levels: Levels, plan: Plan, near: Neighbours) -> tuple[Ints, Ints]:
@@ -53,7 +53,7 @@ def pair_up(order: Ints, price: Ints, distance: Ints, at_node: Codes, keys: Ints
     return left[:pairs], right[:pairs]
 
 
-@compiled
+@inner
 def same_key(key: Ints, other: Ints) -> bool:
     for word in range(key.size):
         if key[word] != other[word]:
@@ -181,7 +181,7 @@ def greedy(
     return owner, live[0] if count == 1 else -1
 
 
-@compiled
+@inner
 def comes_before(rank: Ints, number: int, other: int) -> bool:
     """Whether the best pair of one class comes before that of another."""
     for position in range(rank.shape[1]):
@@ -190,7 +190,7 @@ def comes_before(rank: Ints, number: int, other: int) -> bool:
     return False
 
 
-@compiled
+@inner
 def offer(price: int, size: Ints, ident: Ints, query: int, other: int, rank: Ints, nearest: Codes) -> bool:
     """Make `other` the nearest of `query` if the pair comes before the known one."""
     if price > rank[query, 0]:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.distances import Levels, common_level, generality, reach
 from anon_spark.families.mst.kernels.spanning import Walk
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 FAR = np.int64(np.iinfo(np.int64).max)
 WORD = 2**62
@@ -151,7 +152,7 @@ def divide(levels: Levels, level: Codes, leaf: Codes, size: Ints, cost: Ints) ->
                 else:
                     moved[right] = member
                     right += 1
-            inside[left:] = moved[:right]
+            write(moved[:right], inside[left:])
             child[at] = made
             first[made], last[made] = first[at], first[at] + left
             first[made + 1], last[made + 1] = first[at] + left, last[at]
@@ -163,7 +164,7 @@ def divide(levels: Levels, level: Codes, leaf: Codes, size: Ints, cost: Ints) ->
     )  # fmt: skip
 
 
-@compiled
+@inner
 def border_of(levels: Levels, attribute: int, leaf: Codes, inside: Ints, low: int, high: int, counts: Ints) -> int:
     """The first leaf of the right part: the border between most general values that is nearest to the middle."""
     counts[low : high + 1] = 0

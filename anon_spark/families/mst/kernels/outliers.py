@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.keeping import keeps_within
 from anon_spark.families.mst.kernels.losses import Changing, Tuples, climb, members_of, weight_at
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 STAYS = 0  # the step of a tuple that no step leaves out
 
@@ -41,7 +41,7 @@ def outliers(
     return step_of, gains
 
 
-@compiled
+@inner
 def best_step(
     levels: Levels, weights: Ints, tuples: Tuples, members: Codes, inside: NDArray[np.bool_], k: int, price: int
 ) -> tuple[float, NDArray[np.bool_]]:
@@ -62,7 +62,7 @@ def best_step(
     return best, kept
 
 
-@compiled
+@inner
 def class_within(
     levels: Levels, tuples: Tuples, members: Codes, inside: NDArray[np.bool_]
 ) -> tuple[int, Codes, Codes]:
@@ -76,7 +76,7 @@ def class_within(
     return size, level, leaf
 
 
-@compiled
+@inner
 def below_largest(
     levels: Levels, tuples: Tuples, members: Codes, inside: NDArray[np.bool_], attribute: int, level: int
 ) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.counts import has_models
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.local_search import improve, unit
@@ -18,12 +19,10 @@ from anon_spark.families.mst.kernels.losses import (
     taken,
     total_loss,
     weight_with,
-    wide,
 )
 from anon_spark.families.mst.kernels.repair import join_failing, repair
 from anon_spark.families.mst.kernels.top_down import FILLED, LOOSE, top_down
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 PASSES = 6
 NEIGHBOURS = 5
@@ -92,7 +91,7 @@ def repartition(
                 anew(levels, weights, tuples, classes, pool, k, way)
 
 
-@compiled
+@inner
 def neighbourhood(levels: Levels, weights: Ints, classes: Changing, number: int, most_rows: int) -> Codes:
     """A class and those near to it: whose loss grows least if joined, up to so many rows, and POOL_TUPLES tuples.
 
@@ -122,7 +121,7 @@ def neighbourhood(levels: Levels, weights: Ints, classes: Changing, number: int,
         return pool[:0]
     for close in near:
         if close != EMPTY and rows + classes.size[close] <= most_rows:
-            more = members_of(classes, wide(int(close))).size
+            more = members_of(classes, int(close)).size
             if tuples + more <= POOL_TUPLES:
                 pool[count] = close
                 count += 1
@@ -131,17 +130,17 @@ def neighbourhood(levels: Levels, weights: Ints, classes: Changing, number: int,
     return pool[:count]
 
 
-@compiled
+@inner
 def anew(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, pool: Codes, k: int, way: int) -> None:
     """Partition the tuples of some classes anew, if the loss falls; free numbers are given first."""
     before, members = 0, np.empty(0, dtype=np.int32)
     for number in pool:
         before += classes.size[number] * classes.weight[number]
-        members = np.append(members, members_of(classes, wide(number)))
+        members = np.append(members, members_of(classes, number))
     members.sort()
     inner = taken(tuples, members)
     better = top_down(levels, weights, inner, k, way)
-    improve(levels, weights, inner, better, k, wide(PASSES))
+    improve(levels, weights, inner, better, k, PASSES)
     if total_loss(better) >= before:
         return
     for number in pool:

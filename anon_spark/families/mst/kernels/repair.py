@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.counts import Counts, add_rows, count_in, has_models
 from anon_spark.families.mst.kernels.distances import Levels
 from anon_spark.families.mst.kernels.diversity import add_values, is_diverse
@@ -30,10 +31,9 @@ from anon_spark.families.mst.kernels.losses import (
     weight_with,
     weight_with_tuple,
     weight_without,
-    wide,
 )
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.histograms import Floats
 
 MOST_LENT = 3  # rows that a class takes because of a model, in multiples of k
@@ -53,16 +53,16 @@ def repair(levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, k: 
         if dissolve(levels, weights, tuples, classes, number, min(LARGE, loss + cost), MOST_ROWS * k, k):
             continue
         if cost == LARGE:
-            dissolve(levels, weights, tuples, classes, number, wide(LARGE), wide(LARGE), k)
+            dissolve(levels, weights, tuples, classes, number, LARGE, LARGE, k)
         else:
             for member in lent:
-                take_out(levels, weights, tuples, classes, wide(member))
-                put_in(levels, weights, tuples, classes, wide(member), number)
+                take_out(levels, weights, tuples, classes, member)
+                put_in(levels, weights, tuples, classes, member, number)
     if has_models(tuples.counts):
         join_failing(levels, weights, tuples, classes, k)
 
 
-@compiled
+@inner
 def borrowed(
     levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, number: int, k: int
 ) -> tuple[int, Codes]:
@@ -75,7 +75,7 @@ def borrowed(
     level, leaf = classes.level[number].copy(), classes.leaf[number]
     size, weight = classes.size[number], classes.weight[number]
     gathered, counted = gathered_values(tuples, classes, number), rows_of_values(tuples, classes, number)
-    missing = lack_above(tuples.counts, counted, wide(EMPTY))
+    missing = lack_above(tuples.counts, counted, EMPTY)
     kinds = tuples.counts.kind.max() + 1 if has_models(tuples.counts) else 0
     while size < k or not is_diverse(gathered) or missing > 0:
         best, least, best_weight, best_growth = EMPTY, LARGE, 0, 0
@@ -83,7 +83,7 @@ def borrowed(
         if missing > 0 and size - classes.size[number] > MOST_LENT * k:
             return LARGE, lent
         for member in range(tuples.rows.size):
-            own, rows = wide(classes.class_of[member]), tuples.rows[member]
+            own, rows = classes.class_of[member], tuples.rows[member]
             if own == number or classes.size[own] - rows < k or lenders[own]:
                 continue
             if size >= k and missing == 0 and not adds_value(gathered, tuples.values[member]):
@@ -113,37 +113,37 @@ def borrowed(
         climb(levels, level, leaf, tuples.leaf[best])
         for column in range(gathered.shape[0]):
             add_values(gathered[column], tuples.values[best, column])
-        missing = lack_above(tuples.counts, counted, wide(best))
-        add_rows(tuples.counts, wide(best), counted)
+        missing = lack_above(tuples.counts, counted, best)
+        add_rows(tuples.counts, best, counted)
     return cost, lent
 
 
-@compiled
+@inner
 def price_of(growth: int, part: float) -> int:
     """The growth for the whole of a lack, of which a part costs so much."""
     return int(min(LARGE / 1.0, growth / part)) if growth > 0 and part < 1 else growth
 
 
-@compiled
+@inner
 def lends(tuples: Tuples, classes: Changing, own: int, member: int) -> bool:
     """Whether a class can do without one of its tuples."""
-    return diverse_without(tuples, classes, own, member) and keeps_models(tuples, classes, own, member, wide(EMPTY))
+    return diverse_without(tuples, classes, own, member) and keeps_models(tuples, classes, own, member, EMPTY)
 
 
-@compiled
+@inner
 def rows_of_values(tuples: Tuples, classes: Changing, number: int) -> Ints:
     """Rows of each sensitive value in a class, in the numbering of `room`."""
     counted, member = np.zeros_like(tuples.counts.room), classes.head[number]
     while member != EMPTY:
-        add_rows(tuples.counts, wide(member), counted)
+        add_rows(tuples.counts, member, counted)
         member = classes.next_of[member]
     return counted
 
 
-@compiled
+@inner
 def lack_above(counts: Counts, counted: Ints, more: int) -> float:
     """What so many rows of each value, with those of one tuple more unless EMPTY, lack of the models; 0 if nothing."""
-    counts.room[:] = counted
+    write(counted, counts.room)
     if more != EMPTY:
         count_in(counts, more)
     return taken_lack(counts)
@@ -179,7 +179,7 @@ def join_failing(levels: Levels, weights: Ints, tuples: Tuples, classes: Changin
         missing[failing], missing[other] = 0, lack_together(tuples, classes, other, other, k)
 
 
-@compiled
+@inner
 def smallest_failing(classes: Changing, missing: Floats) -> int:
     """The smallest class that lacks something; EMPTY if none does."""
     smallest, least = EMPTY, LARGE
@@ -189,7 +189,7 @@ def smallest_failing(classes: Changing, missing: Floats) -> int:
     return smallest
 
 
-@compiled
+@inner
 def partner(
     levels: Levels, weights: Ints, tuples: Tuples, classes: Changing, number: int, missing: float, k: int
 ) -> int:

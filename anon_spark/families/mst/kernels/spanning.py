@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.distances import Levels, levels_of, reach
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.tuples import Ladder, TupleTable, class_of_tuples
 from anon_spark.model.lattice import Lattice
 
@@ -131,7 +131,7 @@ class Forest:
         return Edges(self.left[: self.edges], self.right[: self.edges], self.weight[: self.edges])
 
 
-@compiled
+@inner
 def find(parent: Codes, member: int) -> int:
     """The root of a component, halving the path to it."""
     while parent[member] != member:

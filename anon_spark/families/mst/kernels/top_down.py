@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.mst.kernels.counts import has_models
 from anon_spark.families.mst.kernels.distances import Levels, common_level
 from anon_spark.families.mst.kernels.keeping import keeps_within
@@ -22,11 +23,9 @@ from anon_spark.families.mst.kernels.losses import (
     taken,
     weight_at,
     weight_with_tuple,
-    wide,
 )
 from anon_spark.families.mst.kernels.repair import repair
 from anon_spark.kernels.classes import EMPTY, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 LOOSE, FILLED = 0, 1
 
@@ -37,7 +36,7 @@ def top_down(levels: Levels, weights: Ints, tuples: Tuples, k: int, way: int) ->
     count = tuples.rows.size
     class_of, order = np.zeros(count, dtype=np.int32), np.arange(count).astype(np.int32)
     begin, end = np.zeros(count + 1, dtype=np.int64), np.zeros(count + 1, dtype=np.int64)  # the sets that are not cut yet
-    end[0], left, found = count, 1, wide(0)
+    end[0], left, found = count, 1, 0
     while left:
         left -= 1
         first, last = begin[left], end[left]
@@ -57,7 +56,7 @@ def top_down(levels: Levels, weights: Ints, tuples: Tuples, k: int, way: int) ->
     return classes
 
 
-@compiled
+@inner
 def by_side(members: Codes, side: Codes, into: Codes) -> int:
     """Write the members of side 0, then those of side 1; returns how many the first are."""
     place = first = 0
@@ -71,7 +70,7 @@ def by_side(members: Codes, side: Codes, into: Codes) -> int:
     return first
 
 
-@compiled
+@inner
 def cut(levels: Levels, weights: Ints, tuples: Tuples, k: int, way: int) -> Codes:
     """The side, 0 or 1, of each tuple; all on side 0 if the set is not cut."""
     rows = tuples.rows.sum()
@@ -84,7 +83,7 @@ def cut(levels: Levels, weights: Ints, tuples: Tuples, k: int, way: int) -> Code
     return best_cut(levels, weights, tuples, side, k, way)
 
 
-@compiled
+@inner
 def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
     """Two tuples far apart, each other tuple on the side that grows less; all on side 0 if all tuples are equal.
 
@@ -121,10 +120,10 @@ def around_seeds(levels: Levels, weights: Ints, tuples: Tuples) -> Codes:
     return side
 
 
-@compiled
+@inner
 def seeds_of(levels: Levels, weights: Ints, tuples: Tuples) -> tuple[int, int, Ints]:
     """Two tuples far apart, the same one twice if all are equal; and how much farther each is from the first than the second."""
-    before = int(distances_from(levels, weights, tuples, wide(0)).argmax())
+    before = int(distances_from(levels, weights, tuples, 0).argmax())
     from_one = distances_from(levels, weights, tuples, before)
     other = int(from_one.argmax())
     from_other = distances_from(levels, weights, tuples, other)
@@ -134,7 +133,7 @@ def seeds_of(levels: Levels, weights: Ints, tuples: Tuples) -> tuple[int, int, I
     return one, other, from_one - from_other
 
 
-@compiled
+@inner
 def distances_from(levels: Levels, weights: Ints, tuples: Tuples, start: int) -> Ints:
     """The distance of every tuple from one of them: the weight of both together."""
     distances = np.zeros(tuples.rows.size, dtype=np.int64)
@@ -146,7 +145,7 @@ def distances_from(levels: Levels, weights: Ints, tuples: Tuples, start: int) ->
     return distances
 
 
-@compiled
+@inner
 def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int, way: int) -> Codes:
     """The given cut, or one value of one attribute against the others: the least loss with k rows on both sides.
 
@@ -178,14 +177,14 @@ def best_cut(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int,
     return best
 
 
-@compiled
+@inner
 def sides_keep(tuples: Tuples, side: Codes) -> bool:
     """Whether both sides have l values in every sensitive column, and keep the models."""
     places = np.arange(side.size).astype(np.int32)
     return keeps_within(tuples, places, side == 0) and keeps_within(tuples, places, side == 1)
 
 
-@compiled
+@inner
 def values_below(levels: Levels, tuples: Tuples, attribute: int, level: int) -> tuple[Codes, Ints]:
     """The value of each tuple one level below this one, and the rows of each value."""
     start = levels.starts[attribute] + (level - 1) * levels.leaves[attribute]
@@ -196,7 +195,7 @@ def values_below(levels: Levels, tuples: Tuples, attribute: int, level: int) -> 
     return codes, rows
 
 
-@compiled
+@inner
 def loss_of_sides(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int) -> int:
     """The loss of both sides as classes; LARGE if one has fewer than k rows."""
     total = 0
@@ -208,7 +207,7 @@ def loss_of_sides(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k:
     return total
 
 
-@compiled
+@inner
 def covered(levels: Levels, tuples: Tuples, side: Codes, which: int) -> tuple[Codes, Codes, int]:
     """Levels, one member's leaves and rows of one side."""
     level, head, rows = np.zeros(tuples.leaf.shape[1], dtype=np.int32), EMPTY, 0
@@ -221,7 +220,7 @@ def covered(levels: Levels, tuples: Tuples, side: Codes, which: int) -> tuple[Co
     return level, tuples.leaf[head], rows
 
 
-@compiled
+@inner
 def fill(levels: Levels, weights: Ints, tuples: Tuples, side: Codes, k: int) -> None:
     """Let a side below k rows take tuples of the other one, each where it grows least; the other keeps k."""
     size = np.zeros(2, dtype=np.int64)

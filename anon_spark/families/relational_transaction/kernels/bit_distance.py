@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.relational_transaction.kernels.relation import Floats
 from anon_spark.kernels.bitmaps import WORD_BITS, Words, ones
 from anon_spark.kernels.classes import HASH_MULTIPLIER, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 Distances = NDArray[np.float32]
 
@@ -127,7 +127,7 @@ def _cores(clusters: Ints, sets: Ints, items: Ints) -> tuple[Ints, Ints]:
     return offsets, core[:kept]
 
 
-@compiled
+@inner
 def _common(items: Ints, place: int, end: int, others: Ints, other_place: int, last: int) -> int:
     """How many numbers two ascending lists share."""
     same = 0
@@ -143,7 +143,7 @@ def _common(items: Ints, place: int, end: int, others: Ints, other_place: int, l
     return same
 
 
-@compiled
+@inner
 def _farthest(
     first: int, last: int, size: Ints, frequent: Words, marks: Words, sets: Ints, items: Ints,
     other_first: int, other_last: int, other_size: Ints, other_frequent: Words, other_marks: Words, other_sets: Ints,
@@ -205,7 +205,7 @@ def _within(lists: Sorted, diameters: Floats) -> Distances:
     return distances
 
 
-@compiled
+@inner
 def _row(
     lists: Sorted,
     cluster: int,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.relational_transaction.kernels.relation import SCALE, Floats, Relation
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.compiled import compiled
 
 NOBODY = -1
 ENDED, NEAR_DELTA = 0, 1
@@ -93,7 +93,7 @@ def merged_by_loss(
         work.ncps[merges] = weighted.sum() / records
 
 
-@compiled
+@inner
 def next_seed(price: Floats, sizes: Ints, is_left: NDArray[np.bool_], closed: NDArray[np.bool_]) -> int:
     """The open cluster of least NCP, then of least size, then the first."""
     seed = NOBODY
@@ -105,7 +105,7 @@ def next_seed(price: Floats, sizes: Ints, is_left: NDArray[np.bool_], closed: ND
     return seed
 
 
-@compiled
+@inner
 def nearest_cluster(
     relation: Relation, lo: Floats, hi: Floats, sizes: Ints, is_left: NDArray[np.bool_], seed: int, most: int
 ) -> tuple[int, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.errors import DataError
 from anon_spark.families.relational_transaction.kernels.relation import (
     SCALE,
@@ -13,8 +14,8 @@ from anon_spark.families.relational_transaction.kernels.relation import (
     own_penalties,
     penalties,
 )
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.randomness import uniform
 
 CLUSTER = "cluster"  # purpose of the secret draws
@@ -57,14 +58,14 @@ def blocks_of(relation: Relation, values: Floats, most: int, least: int) -> Ints
             else:
                 moved[right] = inside[at]
                 right += 1
-        members[first:last] = moved[first:last]
+        write(moved[first:last], members[first:last])
         firsts[pending], lasts[pending] = first + cut, last
         firsts[pending + 1], lasts[pending + 1] = first, first + cut
         pending += 2
     return number
 
 
-@compiled
+@inner
 def _best_cut(relation: Relation, values: Floats, inside: Ints, least: int) -> tuple[int, NDArray[np.bool_]]:
     """Size and members of the lower side of the best cut; size -1 if there is no cut."""
     size, attributes = inside.size, values.shape[1]
@@ -135,12 +136,12 @@ def clusters(relation: Relation, values: Floats, k: int, draws: Ints) -> Ints:
     known = np.zeros(attributes, dtype=np.int64)
     for attribute in range(attributes):
         if relation.is_number[attribute]:
-            numbers[attribute] = values[:, attribute]
+            write(values[:, attribute], numbers[attribute])
         else:
             distinct = np.unique(values[:, attribute])
             known[attribute] = distinct.size
-            leaves[attribute, : distinct.size] = distinct
-            numbers[attribute] = np.searchsorted(distinct, values[:, attribute])
+            write(distinct, leaves[attribute])
+            write(np.searchsorted(distinct, values[:, attribute]), numbers[attribute])
     number = np.empty(count, dtype=np.int64)
     head = np.empty(draws.size, dtype=np.int64)
     lo, hi = np.empty((draws.size, attributes)), np.empty((draws.size, attributes))
@@ -196,7 +197,7 @@ def clusters(relation: Relation, values: Floats, k: int, draws: Ints) -> Ints:
     return head[number]
 
 
-@compiled
+@inner
 def _shares_from(relation: Relation, attribute: int, leaves: Floats, seed_place: int, lost: Floats) -> None:
     """Loss of the union of one leaf with each other leaf: outwards from its place the level only rises."""
     width, first, share = relation.leaves[attribute], relation.first, relation.share

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled, varying
 from anon_spark.kernels.transactions import (
     DONE,
     KEY_BITS,
@@ -210,7 +211,7 @@ def raise_all(
     for node in range(tree.label.size):
         labels = max(labels, tree.label[node] + 1)
     images = images_of(cluster, tree.label[leaf], labels)
-    bits, stamp = bits_of(labels), varying(0)
+    bits, stamp = bits_of(labels), 0
     occurrences = np.zeros(items, dtype=np.int64)
     for row in range(cluster.times.size):
         for at in range(cluster.offsets[row], cluster.offsets[row + 1]):
@@ -221,7 +222,7 @@ def raise_all(
     for item in range(items):
         if cut[item] != start[item]:
             raise_to(images, tree, cut, node_at, start[item], stamp)
-    heap, limit, size = no_sets(), varying(MANY_SETS), 0
+    heap, limit, size = no_sets(), MANY_SETS, 0
     while True:
         set_size, key = next_set(heap, images.changed, bits)
         if set_size == 0:  # all sizes so far are done
@@ -232,7 +233,7 @@ def raise_all(
                 return TOO_LARGE, cut
             for label in range(labels):
                 if images.first[label] != NONE:
-                    limit = add_violating(heap, limit, images, label, size, varying(True), bits, k, diversity, stamp)
+                    limit = add_violating(heap, limit, images, label, size, True, bits, k, diversity, stamp)
             continue
         chains, length = chains_of(tree, node_at[members_of(key, set_size, bits)])
         outcome, targets = cheapest_raise(images, tree, chains, length, cut, occurrences, k, diversity)
@@ -246,10 +247,10 @@ def raise_all(
         for place in range(targets.size):
             for again in range(1 if diversity > 0 else size, size + 1):
                 label = tree.label[targets[place]]
-                limit = add_violating(heap, limit, images, label, again, varying(False), bits, k, diversity, stamp)
+                limit = add_violating(heap, limit, images, label, again, False, bits, k, diversity, stamp)
 
 
-@compiled
+@inner
 def raise_to(images: Images, tree: Branches, cut: Ints, node_at: Ints, node: int, stamp: int) -> None:
     """Assign the node to all items below it."""
     label = tree.label[node]
@@ -263,7 +264,7 @@ def raise_to(images: Images, tree: Branches, cut: Ints, node_at: Ints, node: int
     images.changed[label] = stamp
 
 
-@compiled
+@inner
 def chains_of(tree: Branches, nodes: Ints) -> tuple[Ints, Ints]:
     """Each node followed by its ancestors, and the length of each chain."""
     length, most = np.zeros(nodes.size, dtype=np.int64), 0
@@ -282,7 +283,7 @@ def chains_of(tree: Branches, nodes: Ints) -> tuple[Ints, Ints]:
     return chains, length
 
 
-@compiled
+@inner
 def cheapest_raise(
     images: Images, tree: Branches, chains: Ints, length: Ints, cut: Ints, occurrences: Ints, k: int, diversity: int
 ) -> tuple[int, Ints]:
@@ -328,7 +329,7 @@ def cheapest_raise(
     return DONE, targets[:count]
 
 
-@compiled
+@inner
 def rows_by_way(images: Images, tree: Branches, chains: Ints, length: Ints, ways: int, diverse: bool) -> Ints:
     """For every choice of one node per chain: the records with items below all of them, in total and per sensitive item.
     The last node of a chain is above all items."""
@@ -364,7 +365,7 @@ def rows_by_way(images: Images, tree: Branches, chains: Ints, length: Ints, ways
     return support
 
 
-@compiled
+@inner
 def prices(tree: Branches, chains: Ints, length: Ints, cut: Ints, occurrences: Ints) -> Ints:
     """Increase of Σ occurrences · leaves if all items below a node of a chain are raised to it."""
     price = np.zeros(chains.shape, dtype=np.int64)
@@ -378,10 +379,10 @@ def prices(tree: Branches, chains: Ints, length: Ints, cut: Ints, occurrences: I
     return price
 
 
-@compiled
+@inner
 def follow(chains: Ints, length: Ints, chosen: Ints, reached: Ints) -> None:
     """The node each member ends at: the highest chosen node above it."""
-    reached[:] = chosen
+    write(chosen, reached)
     for place in range(length.size):
         if chosen[place] == 0:
             continue
@@ -393,7 +394,7 @@ def follow(chains: Ints, length: Ints, chosen: Ints, reached: Ints) -> None:
                     break
 
 
-@compiled
+@inner
 def is_first(chains: Ints, reached: Ints, place: int) -> bool:
     """Whether no earlier member ends at the same node."""
     for before in range(place):
@@ -402,7 +403,7 @@ def is_first(chains: Ints, reached: Ints, place: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def is_diverse(support: Ints, way: int, diversity: int) -> bool:
     for kind in range(1, support.shape[0]):
         if support[kind, way] * diversity > support[0, way]:
@@ -410,7 +411,7 @@ def is_diverse(support: Ints, way: int, diversity: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def target_order(rank: Codes, chains: Ints, chosen: Ints, order: Ints) -> None:
     """The ranks of the distinct target nodes, ascending; the rest is NONE, which sorts before all ranks."""
     order[:] = NONE
@@ -430,7 +431,7 @@ def target_order(rank: Codes, chains: Ints, chosen: Ints, order: Ints) -> None:
         count += 1
 
 
-@compiled
+@inner
 def is_before(order: Ints, other: Ints) -> bool:
     for place in range(order.size):
         if order[place] != other[place]:

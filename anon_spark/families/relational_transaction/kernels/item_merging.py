@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.relational_transaction.settings import Cost
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled, varying
 from anon_spark.kernels.transactions import (
     DONE,
     KEY_BITS,
@@ -79,7 +79,7 @@ def merge_all(
         together, share, loss = images.sizes.copy(), np.zeros(images.sizes.size), np.zeros_like(images.sizes)
     unit = unit_of(cluster.times)
     total = 0  # Σ UL, in units
-    heap, size, stamp = no_sets(), 0, varying(0)
+    heap, size, stamp = no_sets(), 0, 0
     while True:
         set_size, key = next_set(heap, images.changed, bits)
         if set_size == 0:  # all sizes so far are done
@@ -89,7 +89,7 @@ def merge_all(
             if size * bits > KEY_BITS:
                 return TOO_LARGE, image
             for at in range(count):
-                limit = add_violating(heap, limit, images, live[at], size, varying(True), bits, k, diversity, stamp)
+                limit = add_violating(heap, limit, images, live[at], size, True, bits, k, diversity, stamp)
             continue
         if count == 1:
             return UNREACHABLE, image
@@ -111,7 +111,7 @@ def merge_all(
         if by_loss:
             total += renew_losses(images, into, width, together, share, loss, unit)
         for again in range(1 if diversity > 0 else size, size + 1):
-            limit = add_violating(heap, limit, images, into, again, varying(False), bits, k, diversity, stamp)
+            limit = add_violating(heap, limit, images, into, again, False, bits, k, diversity, stamp)
     for at in range(count):
         item = images.first[live[at]]
         while item != NONE:
@@ -120,7 +120,7 @@ def merge_all(
     return DONE, image
 
 
-@compiled
+@inner
 def least_growth(
     images: Images, members: Ints, live: Ints, width: Ints, occurrences: Ints, rarest: bool
 ) -> tuple[int, int]:
@@ -149,7 +149,7 @@ def least_growth(
     return min(left, right), max(left, right)
 
 
-@compiled
+@inner
 def comes_first(images: Images, label: int, other: int, known: int, known_other: int) -> bool:
     """Whether the items of one union come before those of another union of the same size."""
     a, b, c, d = images.first[label], images.first[other], images.first[known], images.first[known_other]
@@ -170,7 +170,7 @@ def comes_first(images: Images, label: int, other: int, known: int, known_other:
 # --- cost by UL --------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@inner
 def unit_of(times: Ints) -> float:
     """Units per loss of 1: sums over all records stay exact integers, so their order does not matter."""
     records, bits = np.int64(0), COST_BITS
@@ -182,12 +182,12 @@ def unit_of(times: Ints) -> float:
     return 1.0 / half(bits)
 
 
-@compiled
+@inner
 def units(loss: float, unit: float) -> int:
     return int(np.int64(np.rint(loss * unit)))
 
 
-@compiled
+@inner
 def renew_losses(
     images: Images, label: int, width: Ints, together: Ints, share: Floats, loss: Ints, unit: float
 ) -> int:
@@ -210,7 +210,7 @@ def renew_losses(
     return int(grown)
 
 
-@compiled
+@inner
 def least_loss(
     images: Images,
     members: Ints,
@@ -244,7 +244,7 @@ def least_loss(
     return min(left, right), max(left, right)
 
 
-@compiled
+@inner
 def losses_after(
     images: Images,
     member: int,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.relational_transaction.kernels.relation import (
     SCALE,
     Floats,
@@ -12,7 +13,6 @@ from anon_spark.families.relational_transaction.kernels.relation import (
     penalties,
 )
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.compiled import compiled
 
 PASSES = 20
 WORK = 4_000_000_000  # values compared in all passes of one call, about ten seconds
@@ -104,7 +104,7 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
     return moves
 
 
-@compiled
+@inner
 def _widen(low: Floats, high: Floats, at_low: Ints, at_high: Ints, lo: Floats, hi: Floats) -> None:
     """Widen a range by another, and count whose ends are at its ends; all of it is changed in place."""
     for at in range(lo.size):
@@ -116,7 +116,7 @@ def _widen(low: Floats, high: Floats, at_low: Ints, at_high: Ints, lo: Floats, h
         at_high[at] += hi[at] == high[at]
 
 
-@compiled
+@inner
 def _rounded(ncp: Floats, scale: float) -> Ints:
     """Whole multiples of 1 / scale, so that sums are exact."""
     return np.rint(scale * ncp).astype(np.int64)

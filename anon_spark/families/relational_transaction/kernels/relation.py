@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.model.hierarchy import Hierarchy
 
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ def published(relation: Relation, lo: Floats, hi: Floats) -> Floats:
     return shown
 
 
-@compiled
+@inner
 def _add_shares(relation: Relation, attribute: int, low: Floats, high: Floats, ncp: Floats) -> None:
     """Add the loss of each range of one attribute."""
     weight, span = relation.weight[attribute], relation.span[attribute]

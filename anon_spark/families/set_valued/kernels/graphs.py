@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.kernels.bitmaps import Sets, Words, flips, width_of
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 
 class Graph(NamedTuple):

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.set_valued.kernels.graphs import Graph
 from anon_spark.families.set_valued.kernels.spacing import eligible, stride_graph, stride_order
 from anon_spark.families.set_valued.kernels.walks import MORE_WORDS, pick, take_cycle, with_words
 from anon_spark.kernels.bitmaps import Sets, Words, hamming
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 RESTARTS = 5
 STEPS_PER_RECORD = 4
@@ -120,7 +120,7 @@ def walked_round(sets: Sets, labels: Codes, met: Codes, words: Words) -> tuple[i
     return DONE, held
 
 
-@compiled
+@inner
 def greedy_pick(
     sets: Sets,
     labels: Codes,
@@ -159,7 +159,7 @@ def greedy_pick(
     return int(resort)
 
 
-@compiled
+@inner
 def is_met(label: int, met: Codes, original: int) -> bool:
     for at in range(met.shape[1]):
         if met[original, at] == label:
@@ -167,7 +167,7 @@ def is_met(label: int, met: Codes, original: int) -> bool:
     return False
 
 
-@compiled
+@inner
 def went_to(slot: int, latest: int, before: Ints, went: Ints) -> bool:
     while latest != NONE:
         if went[latest] == slot:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.kernels.bitmaps import Sets
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 UNREACHED = np.int64(np.iinfo(np.int64).max)
 NO_LABEL = -1

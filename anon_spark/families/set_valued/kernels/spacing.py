@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.errors import GuaranteeUnreachable
 from anon_spark.families.set_valued.kernels.graphs import Graph
 from anon_spark.families.set_valued.kernels.windows import FAR, Windows, refresh
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.bitmaps import Sets, columns_of, in_common, size_of
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.randomness import uniform
 
 SPACED, SHIFT = 2, 1  # the factor in g = factor · (l - 1) + 1
@@ -125,7 +126,7 @@ def nearest_spaced(
     return ring, count
 
 
-@compiled
+@inner
 def labels_to_follow(remaining: Ints, first: Ints, last: Ints, rank: int, count: int, g: int) -> Ints:
     """1 for each label that may be placed at a rank: the most urgent labels if there are any, else all allowed ones."""
     offered = np.zeros(remaining.size, dtype=np.int64)
@@ -171,7 +172,7 @@ def inserted(sets: Sets, kept: Ints, rest: Ints, labels: Codes, l: int, g: int) 
     """
     total, words = kept.size + rest.size, sets.bits.shape[1]
     ring = np.empty(total, dtype=np.int64)
-    ring[: kept.size] = kept
+    write(kept, ring)
     short, cost = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
     less, more = np.empty((words, total), dtype=np.uint64), np.empty((words, total), dtype=np.uint64)
     counts = np.zeros(words * 64, dtype=np.int32)
@@ -194,7 +195,7 @@ def inserted(sets: Sets, kept: Ints, rest: Ints, labels: Codes, l: int, g: int) 
     return ring, size
 
 
-@compiled
+@inner
 def cheapest_gap(
     sets: Sets,
     ring: Ints,

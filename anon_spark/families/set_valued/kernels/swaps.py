@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.bitmaps import Sets, columns_of, in_common
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 PROPOSALS = {"normal": 300, "deep": 1_500}  # per record
 HOT, COLD = 0.5, 0.1  # temperature at the start and at the end, in flipped bits
@@ -190,7 +190,7 @@ def anneal(
     return int(saved)
 
 
-@compiled
+@inner
 def drawn(state: np.uint64) -> tuple[np.uint64, float]:
     """The next state of a generator, and a number from 0 to below 1."""
     state ^= state << np.uint64(13)
@@ -199,7 +199,7 @@ def drawn(state: np.uint64) -> tuple[np.uint64, float]:
     return state, float(state >> np.uint64(11)) / 9007199254740992.0
 
 
-@compiled
+@inner
 def fits(groups: Groups, labels: Codes, group: int, without: int, label: int) -> bool:
     """Whether a label is not in a group yet, one record aside; records without labels always fit."""
     if label < 0:
@@ -228,7 +228,7 @@ def place(groups: Groups, one: int, other: int, here: int, there: int) -> None:
     groups.place[one], groups.group_of[one] = other_at, there
 
 
-@compiled
+@inner
 def add(sets: Sets, groups: Groups, row: int, record: int, times: int) -> None:
     """Count a record in a row, or (-1) take it out; `base` is left to `count_base`."""
     weight = groups.weight[record]
@@ -243,13 +243,13 @@ def add(sets: Sets, groups: Groups, row: int, record: int, times: int) -> None:
         groups.weight_of[row, having + times] += weighed + times * weight
 
 
-@compiled
+@inner
 def count_base(groups: Groups, group: int, row: int) -> None:
     size = groups.size[group]
     groups.base[row] = groups.items_of[row, size // 2 + 1 : size + 1].sum()
 
 
-@compiled
+@inner
 def load(sets: Sets, groups: Groups, group: int, row: int, times: int) -> None:
     """Count all records of a group in a row, or (-1) take them out."""
     for at in range(groups.size[group]):
@@ -257,7 +257,7 @@ def load(sets: Sets, groups: Groups, group: int, row: int, times: int) -> None:
     count_base(groups, group, row)
 
 
-@compiled
+@inner
 def exchanged(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joins: int) -> int:
     """By how much the cost of a group grows if one record leaves and another joins."""
     size, total, base = groups.size[group], groups.total[row], groups.base[row]
@@ -280,19 +280,19 @@ def exchanged(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joi
     return int(change + base * (after_total - total))
 
 
-@compiled
+@inner
 def has(sets: Sets, record: int, item: int) -> int:
     """1 if a record has an item, else 0."""
     return int(np.int64((sets.bits[record, item >> 6] >> np.uint64(item & 63)) & np.uint64(1)))
 
 
-@compiled
+@inner
 def charged(having: int, weighed: int, size: int, total: int) -> int:
     """What an item costs a group: the weights of the members that have it, or of those that lack it if more than half have it."""
     return total - weighed if 2 * having > size else weighed
 
 
-@compiled
+@inner
 def resized(sets: Sets, groups: Groups, group: int, row: int, record: int, times: int) -> int:
     """By how much the cost of a group grows if a record joins, or (-1) leaves."""
     size, total, base = groups.size[group], groups.total[row], groups.base[row]

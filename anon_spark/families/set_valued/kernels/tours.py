@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.bitmaps import Sets, columns_of, in_common, size_of
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 MAX_SWEEPS = 50
 LONGEST_CHAIN = 3
@@ -27,7 +28,7 @@ def tours(sets: Sets, order: Ints, starts: Ints) -> Ints:
     return toured
 
 
-@compiled
+@inner
 def distances(sets: Sets, records: Ints) -> Codes:
     """All Hamming distances between some records."""
     distance = np.zeros((records.size, records.size), dtype=np.int32)
@@ -40,7 +41,7 @@ def distances(sets: Sets, records: Ints) -> Codes:
     return distance
 
 
-@compiled
+@inner
 def path_length(distance: Codes, path: Ints) -> int:
     total = np.int64(0)
     for position in range(path.size - 1):
@@ -48,7 +49,7 @@ def path_length(distance: Codes, path: Ints) -> int:
     return int(total)
 
 
-@compiled
+@inner
 def shorter_path(distance: Codes) -> Ints:
     """Path from the first to the last record: nearest neighbours, improved; the original order unless the path is shorter."""
     unchanged = np.arange(distance.shape[0])
@@ -59,7 +60,7 @@ def shorter_path(distance: Codes) -> Ints:
     return path if path_length(distance, path) < path_length(distance, unchanged) else unchanged
 
 
-@compiled
+@inner
 def nearest_path(distance: Codes) -> Ints:
     """Nearest-neighbour path; the last record stays at the end."""
     count = distance.shape[0]
@@ -77,7 +78,7 @@ def nearest_path(distance: Codes) -> Ints:
     return path
 
 
-@compiled
+@inner
 def reverse_parts(distance: Codes, path: Ints) -> bool:
     """2-opt: reverse inner parts whenever that shortens the path. True if one was reversed."""
     improved = False
@@ -86,12 +87,12 @@ def reverse_parts(distance: Codes, path: Ints) -> bool:
             before, after = path[first - 1], path[last + 1]
             old = distance[before, path[first]] + distance[path[last], after]
             if distance[before, path[last]] + distance[path[first], after] < old:
-                path[first : last + 1] = path[first : last + 1][::-1].copy()
+                write(path[first : last + 1][::-1].copy(), path[first:])
                 improved = True
     return improved
 
 
-@compiled
+@inner
 def move_chains(distance: Codes, path: Ints) -> bool:
     """Or-opt: move chains of up to three records, either way round, to where they lengthen the path least."""
     improved = False
@@ -121,10 +122,10 @@ def move_chains(distance: Codes, path: Ints) -> bool:
             if turned:
                 chain = chain[::-1].copy()
             if target > last:
-                path[first : target - length + 1] = path[last + 1 : target + 1].copy()
-                path[target - length + 1 : target + 1] = chain
+                write(path[last + 1 : target + 1].copy(), path[first:])
+                write(chain, path[target - length + 1 :])
             else:
-                path[target + 1 + length : last + 1] = path[target + 1 : first].copy()
-                path[target + 1 : target + 1 + length] = chain
+                write(path[target + 1 : first].copy(), path[target + 1 + length :])
+                write(chain, path[target + 1 :])
             improved = True
     return improved

@@ -11,11 +11,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.errors import AnonSparkError, LimitExceeded
 from anon_spark.families.set_valued.kernels.graphs import Graph
 from anon_spark.kernels.bitmaps import Words
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.randomness import stream, uniform
 
 R = TypeVar("R")
@@ -304,7 +304,7 @@ def backtracking_walk(
     return steps + 1, used
 
 
-@compiled
+@inner
 def take_cycle(held: Ints, holder: Ints, child: Ints, first: int, waiting: Ints, place: Ints, count: int) -> int:
     """Move the originals on the cycle of last exits to their next slots; returns how many originals still wait.
 
@@ -326,7 +326,7 @@ def take_cycle(held: Ints, holder: Ints, child: Ints, first: int, waiting: Ints,
     return int(count)
 
 
-@compiled
+@inner
 def use_up(state: Walks, round_of_edge: Codes, current: int) -> None:
     """Record the round of the edges now held and remove them; the other edges keep their order."""
     for original in range(state.held.size):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.bitmaps import Sets, Words, columns_of, in_common, size_of
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 SPAN = 325
 MAX_SWEEPS = 20
@@ -102,7 +102,7 @@ def improved_ring(sets: Sets, order: Ints, k: int, span: int) -> Ints:
     return ring
 
 
-@compiled
+@inner
 def shift_counts(sets: Sets, record: int, counts: Codes, times: int, k: int) -> int:
     """Add or remove a record; returns the change of Σ min(c, k - c) over all items."""
     change = np.int64(0)
@@ -142,7 +142,7 @@ def refresh(sets: Sets, ring: Ints, k: int, windows: Windows, first: int, number
         shift_counts(sets, ring[(first + number - 1 - back) % count], counts, -1, k)
 
 
-@compiled
+@inner
 def without(sets: Sets, ring: Ints, k: int, rank: int, counts: Codes) -> int:
     """Cost of the k - 1 windows across a rank after its record is removed."""
     count = ring.size
@@ -215,7 +215,7 @@ def move(ring: Ints, windows: Windows, place: Ints, rank: int, gap: int, k: int)
     place[record] = landed
 
 
-@compiled
+@inner
 def pulled(values: Words, rank: int, steps: int, ahead: bool) -> None:
     """Let the values of the next `steps` ranks of a ring, ahead or behind, each take the place of the one before it."""
     to, count = rank, values.size

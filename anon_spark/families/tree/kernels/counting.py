@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.tree.kernels.keys import Layout
 from anon_spark.families.tree.kernels.pairs import DENSE_PAIRS, tally_of_pairs
 from anon_spark.families.tree.kernels.trees import NONE, Flags, Trees, largest_record
 from anon_spark.kernels.classes import EMPTY, HASH_MULTIPLIER, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 Bytes = NDArray[np.int8]
 
@@ -178,7 +178,7 @@ def counted(
     return counters, table
 
 
-@compiled
+@inner
 def is_focused(trees: Trees, record: int, slots: Codes, focus: Flags) -> bool:
     """Whether a record has a label in focus."""
     for at in range(trees.offsets[record], trees.offsets[record + 1]):
@@ -188,7 +188,7 @@ def is_focused(trees: Trees, record: int, slots: Codes, focus: Flags) -> bool:
     return False
 
 
-@compiled
+@inner
 def next_sets(layout: Layout, content: Record, known: int, last_focus: int, all_sets: bool, walk: Walk) -> int:
     """Write the next sets of the record without secrets, at least RUN of them or all that are left; how many.
 
@@ -245,7 +245,7 @@ def next_sets(layout: Layout, content: Record, known: int, last_focus: int, all_
     return length
 
 
-@compiled
+@inner
 def count_dense(counters: Codes, sets: Ints, length: int, weight: int, secrets: Ints, kinds: int, step: int) -> None:
     """Add the weight of one record to these sets, and to these sets with each of its secrets."""
     for at in range(length):
@@ -254,7 +254,7 @@ def count_dense(counters: Codes, sets: Ints, length: int, weight: int, secrets: 
             counters[sets[at] * step + secrets[kind]] += weight
 
 
-@compiled
+@inner
 def counted_sparse(
     table: Table, sets: Ints, length: int, weight: int, secrets: Ints, kinds: int, step: int
 ) -> Table:
@@ -269,7 +269,7 @@ def counted_sparse(
     return Table(rows, filled)
 
 
-@compiled
+@inner
 def add_to(rows: Ints, key: int, weight: int) -> int:
     """Add to the count of a key; 1 if it is new."""
     word = np.uint64(key) * HASH_MULTIPLIER
@@ -283,7 +283,7 @@ def add_to(rows: Ints, key: int, weight: int) -> int:
     return 0
 
 
-@compiled
+@inner
 def rehashed(rows: Ints) -> Ints:
     """Twice the room."""
     more = np.full((2 * rows.shape[0], 2), EMPTY, dtype=np.int64)
@@ -293,7 +293,7 @@ def rehashed(rows: Ints) -> Ints:
     return more
 
 
-@compiled
+@inner
 def take_slots(
     trees: Trees, record: int, slots: Codes, c: int, focus: Flags, negated: Flags, content: Record, place: Ints
 ) -> int:
@@ -324,7 +324,7 @@ def take_slots(
     return known
 
 
-@compiled
+@inner
 def take_relations(
     trees: Trees, record: int, slots: Codes, content: Record, known: int, place: Ints, local: Ints
 ) -> None:
@@ -349,7 +349,7 @@ def take_relations(
         place[record_slots[at]] = NONE
 
 
-@compiled
+@inner
 def take_secrets(trees: Trees, record: int, secrets: Codes, content: Record, seen_in: Ints) -> int:
     """Write the record's distinct sensitive values; how many."""
     labels, into_secrets, count = trees.labels, content.secrets, 0

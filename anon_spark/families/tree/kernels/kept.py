@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.tree.kernels.trees import NONE, Trees
 from anon_spark.kernels.classes import Codes
-from anon_spark.kernels.compiled import compiled
 
 
 @compiled
@@ -38,7 +38,7 @@ def kept_relations(trees: Trees, image: Codes, top: int, published: Trees) -> tu
     return kept, relations
 
 
-@compiled
+@inner
 def is_above(trees: Trees, record: int, upper: int, lower: int) -> bool:
     """Whether a record has a node with the one label above a node with the other."""
     begin = trees.offsets[record]

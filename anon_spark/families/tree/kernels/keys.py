@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.errors import LimitExceeded
 from anon_spark.families.tree.kernels.trees import NONE
 from anon_spark.kernels.classes import Ints
-from anon_spark.kernels.compiled import compiled
 
 KEY_LIMIT = 2**62
 

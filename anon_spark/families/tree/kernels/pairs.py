@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.compiled import compiled
 from anon_spark.families.tree.kernels.keys import Layout
 from anon_spark.families.tree.kernels.trees import NONE, Flags, Trees
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 DENSE_PAIRS = 2**10  # labels whose pairs have a counter each
 

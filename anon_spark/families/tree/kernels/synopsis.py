@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.tree.kernels.trees import NONE, Flags, Trees
 from anon_spark.kernels.classes import EMPTY, HASH_MULTIPLIER, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.utility import Floats
 
 # of paths while they are found: their rows, to which slots lead by hash; SEEN is the record that had one last
@@ -190,7 +190,7 @@ def regrown(before: Synopsis, trees: Trees, is_changed: Flags) -> tuple[Codes, C
     return columns_of_paths(rows, size)
 
 
-@compiled
+@inner
 def empty_paths(room: int) -> tuple[Ints, Codes, int]:
     """No path yet, room for so many."""
     slots = 1 << 11
@@ -199,7 +199,7 @@ def empty_paths(room: int) -> tuple[Ints, Codes, int]:
     return np.empty((room, 4), dtype=np.int64), np.full(slots, EMPTY, dtype=np.int32), 0
 
 
-@compiled
+@inner
 def path_number(rows: Ints, slots: Codes, size: int, above: int, label: int) -> int:
     """The number of a path; `size`, if it is new, and then it has a row."""
     word = np.uint64((above << 32) + label) * HASH_MULTIPLIER
@@ -214,7 +214,7 @@ def path_number(rows: Ints, slots: Codes, size: int, above: int, label: int) -> 
     return size
 
 
-@compiled
+@inner
 def roomier(rows: Ints) -> tuple[Ints, Codes]:
     """The same paths with twice the room."""
     more, slots, _ = empty_paths(2 * rows.shape[0])
@@ -224,7 +224,7 @@ def roomier(rows: Ints) -> tuple[Ints, Codes]:
     return more, slots
 
 
-@compiled
+@inner
 def columns_of_paths(rows: Ints, size: int) -> tuple[Codes, Codes, Ints]:
     return rows[:size, LABEL].astype(np.int32), rows[:size, PARENT].astype(np.int32), rows[:size, COUNT].copy()
 

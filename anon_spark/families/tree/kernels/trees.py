@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.kernels.classes import HASH_MULTIPLIER, Codes, Ints
-from anon_spark.kernels.compiled import compiled
 
 Flags = NDArray[np.bool_]
 Path = tuple[int, ...]
@@ -156,7 +156,7 @@ def concatenated(parts: Sequence[Trees]) -> Trees:
     )
 
 
-@compiled
+@inner
 def largest_record(trees: Trees) -> int:
     """How many nodes the largest record has."""
     most = np.int64(0)
@@ -214,7 +214,7 @@ def distinct_records(trees: Trees) -> tuple[Ints, Ints]:
     return row, chosen[:count].copy()
 
 
-@compiled
+@inner
 def same_record(trees: Trees, record: int, other: int) -> bool:
     begin, start = trees.offsets[record], trees.offsets[other]
     if trees.offsets[record + 1] - begin != trees.offsets[other + 1] - start:
@@ -298,7 +298,7 @@ def empty_merging(trees: Trees) -> Merging:
     )
 
 
-@compiled
+@inner
 def merge_record(labels: Codes, parents: Codes, work: Merging, into_labels: Codes, into_parents: Codes) -> int:
     """Write one record in canonical form; how many nodes it has."""
     merged, first, following, touched, place = work.labels, work.first, work.following, work.touched, work.place
@@ -406,7 +406,7 @@ def disassociated_records(trees: Trees, pairs: Codes, weights: Ints, width: int)
     return Trees(offsets, labels[: offsets[-1]].copy(), parents[: offsets[-1]].copy()), uses
 
 
-@compiled
+@inner
 def disassociate(labels: Codes, parents: Codes, left: Codes, upper: int, lower: int) -> bool:
     """Move every node `lower` that is below an `upper` beside that one; whether there was one. left: room, one per node.
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.compiled import compiled, inner
 from anon_spark.families.tree.kernels.keys import Entries, Layout, decoded, unrank
 from anon_spark.families.tree.kernels.trees import NONE, Flags
+from anon_spark.kernels.arrays import write
 from anon_spark.kernels.classes import Codes, Ints
-from anon_spark.kernels.compiled import compiled
 from anon_spark.kernels.transactions import longer
 
 Relation = tuple[int, int]
@@ -119,7 +120,7 @@ def listed(layout: Layout, entries: Entries, counts: Ints, k: int, most: int) ->
             if found < most:
                 if found == sets.shape[0]:
                     sets = np.concatenate((sets, np.full(sets.shape, NONE, dtype=np.int64)))
-                sets[found, :size] = members[:size]
+                write(members[:size], sets[found])
                 found += 1
         at = end
     return sets[:found], times, supports
@@ -234,7 +235,7 @@ def next_violating(
     return counts.size, counts.size, np.empty(0, dtype=np.int64)
 
 
-@compiled
+@inner
 def end_of_set(entries: Entries, at: int) -> int:
     """Where the entries of the same V end."""
     end = at + 1
@@ -243,7 +244,7 @@ def end_of_set(entries: Entries, at: int) -> int:
     return int(end)
 
 
-@compiled
+@inner
 def matched(
     entries: Entries, counts: Ints, begin: int, end: int, wanted: int, diversity: int, sums: Ints
 ) -> tuple[int, bool]:
@@ -263,7 +264,7 @@ def matched(
     return int(support), bool(skewed)
 
 
-@compiled
+@inner
 def violating_masks(
     entries: Entries, counts: Ints, begin: int, end: int, k: int, diversity: int, n: int, sums: Ints
 ) -> Ints:
