@@ -96,10 +96,11 @@ def append_run(spark: SparkSession, table: str, row: RunRow) -> None:
 
 @dataclass(frozen=True)
 class Logged:
-    """The log entry of a run: the digest of what it read, if the log has it, and whether it published."""
+    """The log entry of a run: the digest of what it read, if the log has it, whether it published, and metrics of its series."""
 
     content: str | None
     published: bool
+    series: Mapping[str, Any] | None = None
 
 
 def logged_runs(spark: SparkSession, table: str, run_ids: Collection[str]) -> dict[str, Logged]:
@@ -111,20 +112,16 @@ def logged_runs(spark: SparkSession, table: str, run_ids: Collection[str]) -> di
         return {}
     log = _log(spark, table)
     content = F.col("content") if "content" in log.columns else F.lit(None).cast("string")
-    well = F.max(F.coalesce(F.col("status") == "published", F.lit(False))).alias("published")
-    rows = log.where(F.col("run_id").isin(sorted(run_ids))).groupBy("run_id").agg(F.max(content).alias("content"), well)
+    well = F.coalesce(F.col("status") == "published", F.lit(False))
+    series = F.max(F.when(well, F.get_json_object("metrics", "$.series"))).alias("series")
+    entries = (F.max(content).alias("content"), F.max(well).alias("published"), series)
+    rows = log.where(F.col("run_id").isin(sorted(run_ids))).groupBy("run_id").agg(*entries)
     collected = collect_small(rows, len(run_ids), "Rows of the run log")
-    return {row["run_id"]: Logged(row["content"], row["published"]) for row in collected.to_pylist()}
+    return {row["run_id"]: _logged(row) for row in collected.to_pylist()}
 
 
-def logged_metrics(spark: SparkSession, table: str, run_ids: Collection[str], key: str) -> dict[str, Any]:
-    """One entry of the metrics of some runs that published, by run id. Cost: one job; at most a row per run id."""
-    if not run_ids or not history(spark, table, 1):
-        return {}
-    rows = _log(spark, table).where(F.col("run_id").isin(sorted(run_ids)) & (F.col("status") == "published"))
-    entry = F.max(F.get_json_object("metrics", f"$.{key}")).alias("entry")
-    collected = collect_small(rows.groupBy("run_id").agg(entry), len(run_ids), "Rows of the run log").to_pylist()
-    return {row["run_id"]: json.loads(row["entry"]) for row in collected if row["entry"] is not None}
+def _logged(row: Mapping[str, Any]) -> Logged:
+    return Logged(row["content"], row["published"], None if row["series"] is None else json.loads(row["series"]))
 
 
 def _log(spark: SparkSession, table: str) -> DataFrame:

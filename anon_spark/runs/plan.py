@@ -14,7 +14,7 @@ from anon_spark.runs.identity import Identity
 from anon_spark.runs.preparation import Preparation, run_key
 from anon_spark.runs.republication import planned as replacing
 from anon_spark.runs.series.increment import few, unpublished
-from anon_spark.runs.series.settling import require_sealed, settled
+from anon_spark.runs.series.settling import is_sealed, require_sealed, settled
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _planned_increment(prepared: Preparation) -> Plan:
     number, before = prepared.output.increment + 1, 0
     if prepared.ledger is not None:
         found = settled(prepared.spark, job.output, prepared.output, prepared.ledger)
-        require_sealed(prepared, found)
+        require_sealed(prepared, is_sealed(prepared.output, found).get())
         frame, before = unpublished(prepared, found), found.before
     people = frame.select(quoted(str(job.columns.person))).distinct().count()
     counts = {"people_published_before": before, "new_people": people}

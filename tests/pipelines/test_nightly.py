@@ -30,7 +30,7 @@ def test_a_release_is_published_and_handed_over(
         spark.sql("DROP TABLE nightly_release")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_while_people_wait_the_release_is_handed_over_as_it_is(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

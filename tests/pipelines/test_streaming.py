@@ -106,7 +106,7 @@ def test_who_arrives_in_any_batch_is_published_once(town: Town) -> None:
     assert increments == {row["part"]: row["count"] for row in town.release.groupBy("part").count().collect()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_refused_run_ends_the_stream_and_its_batch_comes_again(
     town: Town, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,6 +146,7 @@ def test_every_kind_of_commit_starts_a_run(town: Town, runs: Mock) -> None:
     assert operations == ["WRITE", "DELETE", "OPTIMIZE", "WRITE", "MERGE", "UPDATE", "DELETE", "WRITE"]
 
 
+@pytest.mark.long
 def test_other_columns_end_the_stream_and_another_start_goes_on(
     town: Town, runs: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:

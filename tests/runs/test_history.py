@@ -23,6 +23,7 @@ from anon_spark.runs.history import Past
 from tests.town import Town, messages, people
 
 CHANGES: dict[str, Any] = {"columns__keep": []}
+RELEASES = (0, 2, 3)  # versions; version 1 describes the table
 
 
 class Terminal(StringIO):
@@ -63,24 +64,25 @@ def properties(town: Town) -> dict[str, str]:
 
 
 def readable(town: Town) -> list[bool]:
-    return [can_be_read(town.spark, place(town), version) for version in range(3)]
+    return [can_be_read(town.spark, place(town), version) for version in RELEASES]
 
 
 def test_earlier_releases_are_gone_and_nothing_else_changed(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     rows, before = sorted(town.release.collect()), properties(town)
-    assert readable(town) == [True] * 3 and shown(town.spark, place(town), earlier_versions(town.spark, place(town), 2)) == 2
+    assert readable(town) == [True] * 3 and shown(town.spark, place(town), earlier_versions(town.spark, place(town), 3)) == 2
 
     assert main(["purge", town.job_file(**CHANGES), "--history", "--work", "--yes"]) == 0
 
     told = capsys.readouterr().out.splitlines()[-3:]  # after what --work says of others on this machine
-    assert told[0].startswith(f"2 earlier releases of {place(town)} can no longer be read") and "version 2 stays" in told[1]
+    assert told[0].startswith(f"2 earlier releases of {place(town)} can no longer be read") and "version 3 stays" in told[1]
     assert readable(town) == [False, False, True] and properties(town) == before
-    assert shown(town.spark, place(town), [1, 0]) == 0
+    assert shown(town.spark, place(town), [2, 0]) == 0
     assert len(list((town.folder / "release").glob("*.parquet"))) == len(set(town.release.inputFiles()))
     assert sorted(town.release.collect()) == rows
     assert main(["audit", town.job_file(**CHANGES), "--quiet"]) == 0  # maintenance is no change
 
 
+@pytest.mark.long
 def test_it_asks_and_a_no_changes_nothing(
     town: Town, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +92,7 @@ def test_it_asks_and_a_no_changes_nothing(
         monkeypatch.setattr("sys.stdin", Terminal(answer))
         assert main(["purge", town.job_file(**CHANGES), "--history"]) == code
         shown_text = capsys.readouterr().out
-        assert "2 earlier releases of" in shown_text and "The current one, version 2, stays." in shown_text
+        assert "2 earlier releases of" in shown_text and "The current one, version 3, stays." in shown_text
         assert ("nothing was removed" in shown_text) == (code == 1)
     assert readable(town) == [False, False, True]
 
@@ -127,8 +129,9 @@ def test_tables_of_others_are_left_alone(town: Town, tmp_path: Path, capsys: pyt
     assert "was changed by others" in capsys.readouterr().err and readable(town) == [True] * 3
 
 
+@pytest.mark.long
 def test_files_of_a_run_that_is_publishing_stay(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
-    note = note_publication(place(town), "third", 2, "digest")
+    note = note_publication(place(town), "third", 3, "digest")
     assert note is not None
     assert main(["purge", town.job_file(**CHANGES), "--history", "--yes"]) == 2
     assert "says it is publishing" in capsys.readouterr().err and readable(town) == [True] * 3
@@ -163,9 +166,9 @@ def test_a_failure_and_a_kill_leave_no_retention_of_zero(town: Town, monkeypatch
 
 def test_a_release_that_is_still_there_afterwards_is_told(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     past = Past.of(town.job(**CHANGES), town.spark)
-    assert past == Past(place(town), 2, (1, 0))
+    assert past == Past(place(town), 3, (2, 0))
     monkeypatch.setattr("anon_spark.runs.history.vacuum_all", lambda *_: None)
-    with pytest.raises(AnonSparkError, match=r"2 earlier releases of .* can still be read, the newest is version 1"):
+    with pytest.raises(AnonSparkError, match=r"2 earlier releases of .* can still be read, the newest is version 2"):
         list(past.remove(town.spark))
 
 

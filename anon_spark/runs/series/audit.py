@@ -65,7 +65,7 @@ class SeriesAudit:
         table, comments = self.job.output.table, {**self.steps.comments, **increment_comment(self.job.output.increment)}
         yield untouched(self.release)
         yield verify_metadata(read_version(self.spark, table, self.release.latest), comments)
-        yield once_each_check(self.found.persons.select(HASH), is_sealed(self.seen, self.found)).get()
+        yield once_each_check(self.found.persons.select(HASH), is_sealed(self.seen, self.found).get()).get()
         before: Mapping[str, Any] | None = None
         for version, metadata in increments(self.spark, table):
             steps = self.steps if before is None else self.steps.continuing(before)

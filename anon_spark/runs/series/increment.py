@@ -14,19 +14,26 @@ from anon_spark.auditing import Verdict
 from anon_spark.auditing.release.series import entered_check, increment_check
 from anon_spark.columns import quoted
 from anon_spark.errors import DataError, PublicationRefused
-from anon_spark.io.ledger import HASH, Ledger, confirm, enter, forget
+from anon_spark.io.ledger import HASH, Entry, Ledger, confirm, enter, forget
 from anon_spark.io.publication import INCREMENT, SERIES, Appending
-from anon_spark.io.run_log import logged_metrics
 from anon_spark.io.tables import read_version
 from anon_spark.model.series import Passed, SeriesFacts, Waited
 from anon_spark.pending import Pending, together
-from anon_spark.primitives.persons import require_person_type
 from anon_spark.primitives.rounds import Workspace
 from anon_spark.runs.preparation import Preparation
 from anon_spark.runs.series.conditions import NEW, promise_of
-from anon_spark.runs.series.settling import CONTENT, SEAL, Settled, settle_ledger, unpublished_before
+from anon_spark.runs.series.settling import (
+    CONTENT,
+    SEAL,
+    SHOWN,
+    Settled,
+    is_sealed,
+    put_in_order,
+    require_sealed,
+    settled,
+    unpublished_before,
+)
 
-SHOWN = 24  # increments in the report
 LOOK_BACK = 3  # increments with whose input the people who wait are compared
 
 
@@ -103,12 +110,12 @@ class Increment:
         version = enter(ledger, persons, run_id, self.number, self.prepared.source.version, latest)
         written = read_version(ledger.spark, ledger.table, version).where(F.col("run_id") == run_id)
         entered = written.select(F.col("person").alias(HASH), "increment")
-        verdict, seal, waited = together(
+        verdict, seal = together(
             entered_check(held, self._person, ledger.salt, entered.select(HASH), published),
             self.settled.seal_to_be(self.settled.persons.unionByName(entered)),
-            self._waited(persons),
         ).get()
         now = verdict.facts["persons"]
+        waited = self._waited(persons) if now < self.facts.new else ()
         facts = replace(self.facts, published=now, waiting=self.facts.new - now, waited=waited)
         promise = promise_of(self.prepared.job, self.prepared.steps)
         return Entered(verdict, facts, {**promise, SERIES: ledger.series, INCREMENT: self.number, SEAL: seal, CONTENT: content})
@@ -129,42 +136,46 @@ class Increment:
         forget(self.settled.ledger, self.settled.uncounted)
 
     def passed(self, now: SeriesFacts) -> list[Passed]:
-        """The last increments, and this one. Cost: one job that reads the run log."""
-        entries = self.settled.counted[-SHOWN:]
-        runs, table = [entry.run_id for entry in entries], self.prepared.job.output.runs
-        known = logged_metrics(self.prepared.spark, table, runs, "series")
-        earlier = [Passed(one.increment, one.persons, known.get(one.run_id, {}).get("waiting")) for one in entries]
+        """The last increments, and this one."""
+        earlier = [
+            Passed(entry.increment, entry.persons, self.settled.waited_after(entry))
+            for entry in self.settled.counted[-SHOWN:]
+        ]
         return [*earlier, Passed(now.increment, now.published, now.waiting)]
 
     def waits(self, message: str, by_family: bool) -> Waiting:
         return Waiting(message, self.facts, by_family)
 
-    def _waited(self, published: DataFrame) -> Pending[tuple[Waited, ...]]:
-        """Of the people who wait, how many were in the input of each of the last increments."""
-        ledger, person = self.settled.ledger, self._person
-        new = ledger.hashed(self.rows.select(quoted(person)), person).select(HASH).distinct()
+    def _waited(self, published: DataFrame) -> tuple[Waited, ...]:
+        """Of the people who wait, how many were in the input of each of the last increments, as far as it can be read."""
+        new = self._hashes(self.rows)
         waiting = new.join(published, HASH, "left_anti")
-        counts: list[Pending[Waited]] = []
-        for entry in self.settled.counted[-LOOK_BACK:]:
-            there = self._people_of(entry.input_version)
-            if there is not None:
-                number = waiting.join(there, HASH, "left_semi").agg(F.count(F.lit(1)))
-                counts.append(Pending.of(number, partial(_waited, entry.increment)))
-        return together(*counts)
+        entries = [entry for entry in self.settled.counted[-LOOK_BACK:] if entry.input_version is not None]
+        while entries:
+            try:
+                counts = (
+                    waiting.join(self._people_of(entry), HASH, "left_semi").agg(F.count(F.lit(1))) for entry in entries
+                )
+                pending = (
+                    Pending.of(count, partial(_waited, one.increment))
+                    for one, count in zip(entries, counts, strict=True)
+                )
+                return together(*pending).get()
+            except Exception:  # vacuumed, which takes the oldest first, or other columns than now
+                entries = entries[1:]
+        return ()
 
-    def _people_of(self, version: int | None) -> DataFrame | None:
-        """The people of an earlier version of the input, None where it cannot be read any more."""
-        outermost, ledger, person = self.prepared.source.tables["input"], self.settled.ledger, self._person
-        if version is None:
-            return None
-        try:
-            frame = read_version(ledger.spark, outermost.table, version, self.prepared.job.input.options)
-            frame.inputFiles()  # Spark finds out late that files are gone
-            if require_person_type(frame, person) != ledger.person_type:
-                return None
-        except Exception:  # vacuumed, or other columns than now
-            return None
-        return ledger.hashed(frame.select(quoted(person)), person).select(HASH).distinct()
+    def _people_of(self, entry: Entry) -> DataFrame:
+        """The people of the version of the input that an earlier increment was made of."""
+        outermost, ledger = self.prepared.source.tables["input"], self.settled.ledger
+        return self._hashes(
+            read_version(ledger.spark, outermost.table, int(entry.input_version or 0), self.prepared.job.input.options)
+        )
+
+    def _hashes(self, rows: DataFrame) -> DataFrame:
+        """The people of rows, each once."""
+        ledger, person = self.settled.ledger, self._person
+        return ledger.hashed(rows.select(quoted(person)), person).select(HASH).distinct()
 
 
 def unpublished(prepared: Preparation, found: Settled) -> DataFrame:
@@ -176,34 +187,44 @@ def unpublished(prepared: Preparation, found: Settled) -> DataFrame:
 def begun(prepared: Preparation, ledger: Ledger, workspace: Workspace) -> Increment:
     """The next increment, stored in the workspace. Raises Waiting where fewer than k people are new.
 
-    Cost: a scan of the input and of the ledger, one join; a write of the increment, and a scan of it.
+    Raises DataError for a ledger that is not the one with which the last increment was published.
+    Cost: two scans of the input and of the ledger, one join; a write of the increment, and a scan of it.
     """
-    found = settle_ledger(prepared, ledger)
+    found = settled(prepared.spark, prepared.job.output, prepared.output, ledger)
     person = str(prepared.job.columns.person)
     rows = workspace.store(unpublished(prepared, found), "increment")
     who = F.col(quoted(person))
-    counts = rows.agg(F.count(F.lit(1)), F.count_distinct(who), F.count_if(F.isnull(who))).first()
-    assert counts is not None, "an aggregate has one row"
-    if counts[2]:
+    of_increment = rows.agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.count_distinct(who).alias("persons"),
+        F.count_if(F.isnull(who)).alias("nobody"),
+    )
+    counts, everything, sealed = together(
+        Pending.of(of_increment, lambda found: found[0]),
+        Pending.of(prepared.source.frame.agg(F.count(F.lit(1)).alias("rows")), lambda found: int(found[0]["rows"])),
+        is_sealed(prepared.output, found),
+    ).get()
+    require_sealed(prepared, sealed)
+    found = put_in_order(prepared, found)
+    if counts["nobody"]:
         raise DataError(
-            f"columns.person {person}: {counts[2]:,} rows have no person. A series publishes everybody once, so every row needs "
-            "one. Give it, or leave these rows out of the input.",
-            rows=counts[2],
+            f"columns.person {person}: {counts['nobody']:,} rows have no person. A series publishes everybody once, so every row "
+            "needs one. Give it, or leave these rows out of the input.",
+            rows=counts["nobody"],
         )
-    everything = prepared.source.frame.count()
     facts = SeriesFacts(
         increment=prepared.output.increment + 1,
-        new=counts[1],
+        new=counts["persons"],
         published=0,
-        waiting=counts[1],
+        waiting=counts["persons"],
         before=found.before,
-        rows=counts[0],
-        rows_of_published=everything - counts[0],
+        rows=counts["rows"],
+        rows_of_published=everything - counts["rows"],
     )
     increment = Increment(prepared, found, rows, facts, workspace)
     least = prepared.steps.guarantee.k
-    if counts[1] < least:
-        raise increment.waits(few(counts[1], least), by_family=False)
+    if facts.new < least:
+        raise increment.waits(few(facts.new, least), by_family=False)
     return increment
 
 

@@ -8,7 +8,8 @@ which Delta accepts once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +19,7 @@ from anon_spark.config import OutputSpec
 from anon_spark.errors import DataError, PublicationRefused
 from anon_spark.io.ledger import HASH, Entry, Ledger, confirm, create_ledger, open_ledger
 from anon_spark.io.publication import Output, runs_in_history
-from anon_spark.io.run_log import append_run, logged_runs
+from anon_spark.io.run_log import Logged, append_run, logged_runs
 from anon_spark.io.tables import sql_name
 from anon_spark.pending import Pending
 from anon_spark.primitives.persons import require_person_type
@@ -28,6 +29,7 @@ from anon_spark.runs.series.conditions import NEW
 
 CONTENT = "content"  # key of the metadata of an increment: the digest of its rows
 SEAL = "seal"  # key of the metadata of an increment: the mark of the ledger with which it was published
+SHOWN = 24  # increments in the report
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,17 @@ class Settled:
     ledger: Ledger
     counted: tuple[Entry, ...]
     uncounted: tuple[str, ...]  # runs that did not publish
+    logged: Mapping[str, Logged] = field(default_factory=dict)  # what the run log says of the last increments
 
     @property
     def persons(self) -> DataFrame:
         """The people who were published: HASH and `increment`."""
         return self.ledger.persons(without=self.uncounted)
+
+    def waited_after(self, entry: Entry) -> int | None:
+        """How many people waited after an increment, None where the run log does not say."""
+        row = self.logged.get(entry.run_id)
+        return None if row is None or row.series is None else row.series.get("waiting")
 
     @property
     def before(self) -> int:
@@ -97,33 +105,25 @@ def opened(prepared: Preparation) -> Ledger:
     return ledger
 
 
-def settle_ledger(prepared: Preparation, ledger: Ledger) -> Settled:
-    """As `settled`, and put it in order: confirm what dead runs published, check that nobody edited it.
+def put_in_order(prepared: Preparation, found: Settled) -> Settled:
+    """Confirm what dead runs published, and add the row of the newest increment to the run log where its run died before it.
 
-    Raises DataError for a ledger that is not the one with which the last increment was published. Cost: a scan of the ledger; a
-    commit where a run died after its publication.
+    Returns the ledger with what the run log says. Cost: one job that reads the log; a commit where a run died.
     """
-    found = settled(prepared.spark, prepared.job.output, prepared.output, ledger)
-    require_sealed(prepared, found)
-    _complete_log(prepared, found)
-    confirm(ledger, [(entry.run_id, entry.increment) for entry in found.counted if not entry.confirmed])
-    return found
-
-
-def _complete_log(prepared: Preparation, found: Settled) -> None:
-    """Add the run-log row of the newest increment where its run died before it. Cost: one job that reads the log."""
+    confirm(found.ledger, [(entry.run_id, entry.increment) for entry in found.counted if not entry.confirmed])
+    runs = prepared.job.output.runs
+    logged = logged_runs(prepared.spark, runs, {entry.run_id for entry in found.counted[-SHOWN:]})
     newest, release = prepared.output.series, prepared.output.release
-    if newest is None or release is None or release.metadata != newest:
-        return
-    run_id = str(newest["run_id"])
-    logged = logged_runs(prepared.spark, prepared.job.output.runs, {run_id}).get(run_id)
-    if logged is None or not logged.published:
-        append_run(prepared.spark, prepared.job.output.runs, later_row(prepared, release, None, datetime.now(UTC)))
+    if newest is not None and release is not None and release.metadata == newest:
+        row = logged.get(str(newest["run_id"]))
+        if row is None or not row.published:
+            append_run(prepared.spark, runs, later_row(prepared, release, None, datetime.now(UTC)))
+    return replace(found, logged=logged)
 
 
-def require_sealed(prepared: Preparation, found: Settled) -> None:
-    """Refuse a ledger that was edited. Cost: one scan of it."""
-    if not is_sealed(prepared.output, found):
+def require_sealed(prepared: Preparation, sealed: bool) -> None:
+    """Refuse a ledger that was edited."""
+    if not sealed:
         raise DataError(
             f"output.ledger: {prepared.job.output.ledger} is not the ledger with which increment {prepared.output.increment} was "
             "published: rows are missing, added or changed, so people could be published twice. Restore the ledger (RESTORE "
@@ -131,11 +131,12 @@ def require_sealed(prepared: Preparation, found: Settled) -> None:
         )
 
 
-def is_sealed(output: Output, found: Settled) -> bool:
+def is_sealed(output: Output, found: Settled) -> Pending[bool]:
     """Whether the ledger is the one with which the newest increment was published. Cost: one scan of it."""
     if output.series is None:
-        return not found.counted
-    return found.seal_to_be(found.persons).get() == output.series.get(SEAL)
+        return Pending.known(not found.counted)
+    seal = output.series.get(SEAL)
+    return found.seal_to_be(found.persons).then(lambda now: now == seal)
 
 
 def unpublished_before(ledger: Ledger, rows: DataFrame, person: str, persons: DataFrame) -> DataFrame:

@@ -13,13 +13,15 @@ from pyspark.sql import SparkSession
 
 from anon_spark.errors import GuaranteeViolated, PublicationRefused
 from anon_spark.io import ledger, publication
+from anon_spark.io.leftovers import note_publication
+from anon_spark.runs import publishing
 from anon_spark.runs.run import run
 from anon_spark.runs.series import increment, settling
 from tests.runs.series.growing import Series, table_of
 from tests.runs.series.village import FIRST, PUBLISHED, SECOND, THIRD, VILLAGE, Begun
 from tests.town import Town
 
-PATIENCE = 300  # seconds that one thread waits for the other
+PATIENCE = 60  # seconds that one thread waits for the other
 MEANWHILE = "another run|by others"
 
 
@@ -127,11 +129,18 @@ def meeting(function: Callable[..., Any], only: Callable[..., bool] = lambda *_:
     return together
 
 
+def write_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither run sees the other's note before its own is written."""
+    monkeypatch.setattr(publishing, "note_publication", meeting(note_publication))
+    monkeypatch.setattr(publication, "_write", meeting(publication._write))
+
+
+@pytest.mark.long
 def test_two_first_runs_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both create the ledger at the same moment, and one ledger is used by both; both write the first increment."""
     series = Series(Town.founded(spark, tmp_path / "town", table_of(FIRST)), VILLAGE)
     monkeypatch.setattr(settling, "create_ledger", meeting(ledger.create_ledger))
-    monkeypatch.setattr(publication, "_write", meeting(publication._write))
+    write_at_once(monkeypatch)
     assert one_wins(at_once(series))
     monkeypatch.undo()
     assert len([row for row in series.ledger() if row["kind"] == "series"]) == 1
@@ -145,7 +154,7 @@ def test_two_first_runs_at_once(spark: SparkSession, tmp_path: Path, monkeypatch
 def test_two_later_runs_at_once(begun_series: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     series = begun_series.series.copied(tmp_path / "town")
     series.town.write(table_of(SECOND))
-    monkeypatch.setattr(publication, "_write", meeting(publication._write))
+    write_at_once(monkeypatch)
     assert one_wins(at_once(series))
     monkeypatch.undo()
     series.enter(SECOND, lost=True)

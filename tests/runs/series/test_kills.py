@@ -78,10 +78,11 @@ LATE: dict[str, Kill] = {
 }
 BEGINNING: dict[str, Kill] = {"created": after(settling, "create_ledger"), **EARLY, **LATE}  # of the first increment
 DECISIVE = {"commit", "confirm"}  # the ledger is written and the release is not; both are, and nothing is confirmed
+OFTEN = {"confirm"}  # in the test command
 
 
 def kills(of: dict[str, Kill]) -> list[Any]:
-    return [pytest.param(name, marks=[] if name in DECISIVE and of is not BEGINNING else pytest.mark.long) for name in of]
+    return [pytest.param(name, marks=[] if name in OFTEN and of is not BEGINNING else pytest.mark.long) for name in of]
 
 
 def in_order(series: Series) -> None:

@@ -84,7 +84,7 @@ JOBS: dict[str, tuple[dict[str, Any], str]] = {  # changes of the job, and the m
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", often(JOBS, {"another k", "a replacement", "no ledger there"}))
+@pytest.mark.parametrize("fault", often(JOBS, {"another k", "no ledger there"}))
 def test_another_job_is_refused(
     begun_series: Begun, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -103,8 +103,8 @@ def test_another_job_is_refused(
 
 def sql(series: Series, statement: str) -> None:
     places = {name: f"delta.`{series.town.folder}/{name}`" for name in ("ledger", "release")}
-    places["somebody"] = f"(SELECT max(person) FROM {places['ledger']})"
-    series.town.spark.sql(statement.format(**places))
+    (somebody,) = series.town.spark.sql(f"SELECT hex(max(person)) FROM {places['ledger']}").collect()
+    series.town.spark.sql(statement.format(**places, somebody=f"unhex('{somebody[0]}')"))
 
 
 def stranger(series: Series) -> None:
@@ -187,9 +187,9 @@ FAULTS: dict[str, tuple[Callable[[Series], None], int, str]] = {
     "rows of nobody": (with_nobody, 3, "columns.person person_id: 2 rows have no person"),
     "people are numbers": (with_numbers, 2, "has the type whole number now, and had the type text"),
     "people are fractions": (with_fractions, 2, "columns.person person_id is double: with output.mode: append persons are"),
-    "an unseen value": (unseen, 3, "1 value in 1 rows"),
+    "an unseen value": (unseen, 3, "1 value in 1 row."),
 }  # fmt: skip
-SOMETIMES = {"a person was removed", "rows of nobody", "an unseen value"}
+SOMETIMES = {"a person was removed"}
 
 
 @pytest.mark.parametrize("fault", often(FAULTS, SOMETIMES))
@@ -239,6 +239,7 @@ def repaired(series: Series, fault: str) -> None:
     assert report.status == "published" and report.series is not None and report.series.published == PUBLISHED[1]
 
 
+@pytest.mark.long
 def test_a_release_that_was_replaced_is_no_series(
     begun_series: Begun, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,6 +281,21 @@ def test_a_confirmation_that_is_removed_is_written_again(begun_series: Begun, tm
 
 
 @pytest.mark.long
+def test_inputs_of_earlier_increments_were_vacuumed(begun_series: Begun, tmp_path: Path) -> None:
+    """How long people have waited is then not known; nothing else is lost."""
+    series = begun_series.series.copied(tmp_path / "town")
+    people = series.town.folder / "people"
+    first = set(people.glob("*.parquet"))
+    report = series.run(SECOND)
+    assert report.series is not None and [one.increment for one in report.series.waited] == [1]
+    for file in first:
+        file.unlink()
+    report = series.run([*THIRD, villager(14, "Bexley")])
+    assert report.status == "published" and report.series is not None and report.series.waiting
+    assert [one.increment for one in report.series.waited] == [2]
+
+
+@pytest.mark.long
 def test_an_input_that_lost_rows(begun_series: Begun, tmp_path: Path) -> None:
     """Published people stay published; of those who waited, who is gone is nobody's business any more."""
     series = begun_series.series.copied(tmp_path / "town")
@@ -301,6 +317,7 @@ def test_too_few_new_people_wait(begun_series: Begun, tmp_path: Path, capsys: py
     assert row.status == "waiting" and '"waiting": 2' in row.metrics and row.output_version is None
 
 
+@pytest.mark.long
 def test_people_without_a_class_wait_and_somebody_is_told(
     begun_series: Begun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -309,6 +326,6 @@ def test_people_without_a_class_wait_and_somebody_is_told(
     series.town.write(table_of([*FIRST, villager(9, "Dunmore")]))
     assert main(["run", series.town.job_file(**series.kind.changes), "--quiet"]) == 0
     told = capsys.readouterr().out
-    assert "look" in told and "3 people wait, because no release of them alone keeps the promise" in told
+    assert "note" in told and "3 people wait, because no release of them alone keeps the promise" in told
     row = series.town.runs[-1]
-    assert row.status == "waiting" and '"waiting": 3' in row.metrics and '"level": "look"' in row.findings
+    assert row.status == "waiting" and '"waiting": 3' in row.metrics and '"level": "note"' in row.findings
