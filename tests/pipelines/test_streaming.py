@@ -75,7 +75,7 @@ def ledger(town: Town) -> list[tuple[bytes, int]]:
     return [(bytes(row["person"]), row["increment"]) for row in rows.collect()]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_who_arrives_in_any_batch_is_published_once(town: Town) -> None:
     # the process dies between the run and the checkpoint
     with pytest.raises(RuntimeError, match="killed"):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -35,9 +37,12 @@ def secrets_of(series: Series) -> list[str]:
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, str]]:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            yield str(path), path.read_bytes().decode("utf-8", errors="backslashreplace")
+    """The files below a folder, some of which other processes may remove meanwhile."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place) / name
+            with suppress(FileNotFoundError):
+                yield str(path), path.read_bytes().decode("utf-8", errors="backslashreplace")
 
 
 def texts_of(series: Series, logged: str) -> dict[str, str]:

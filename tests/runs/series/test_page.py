@@ -75,7 +75,7 @@ class Hospital:
         return self.spark.read.format("delta").load(str(self.folder / "release"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_nights_with_replace_single_somebody_out(spark: SparkSession, tmp_path: Path) -> None:
     hospital, nights = Hospital(spark, tmp_path), one_table("| release | age | disease |")
     replace = ["output.mode=replace", "output.ledger=null", "output.increment=null", "lattice.levels=null"]
