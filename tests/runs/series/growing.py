@@ -80,6 +80,7 @@ FAMILIES: dict[str, Kind] = {
             "relational_transaction",
             {"quasi_identifiers": {"age": {}, "city": CITY}, "transactions": ["basket"], "keep": [COLUMNS.trace]},
             privacy={"k": K, "m": 1},
+            relational_transaction={"delta": 1},  # few people lose more than the default allows, and would wait
         ),
         lambda _: Transactions(K, 1, {"city": PATHS["city"]}, ["age"], "basket"),
     ),

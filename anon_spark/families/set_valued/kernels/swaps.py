@@ -1,7 +1,8 @@
 """Groups improved by swaps and moves: records change places between groups while the error rate falls (simulated annealing).
 
-The error rate charges a record by its flipped bits over its own size. So the cost of a group is Σ over items of the weights,
-1 / size, of its members that differ from the majority; in fixed point, so that every comparison is one of integers.
+The error rate charges a record by its flipped bits over its own size. So the cost of a group is Σ over its members of the
+weight, 1 / size, times the items in which the member differs from the majority; in fixed point, so that every comparison is
+one of integers.
 """
 
 from __future__ import annotations
@@ -11,37 +12,32 @@ from typing import NamedTuple
 import numpy as np
 
 from anon_spark.compiled import compiled, inner
-from anon_spark.kernels.bitmaps import Sets, columns_of, in_common
+from anon_spark.kernels.bitmaps import Sets, Words, bitmaps, columns_of, in_common, ones
 from anon_spark.kernels.classes import Codes, Ints
 
 PROPOSALS = {"normal": 300, "deep": 1_500}  # per record
 HOT, COLD = 0.5, 0.1  # temperature at the start and at the end, in flipped bits
 LEAST_NEAR, MOST_NEAR = 12, 48
-DENSE_BYTES = 2**26  # counts of all groups are kept up to here; above, those of two groups are counted anew
 WEIGHT = 2**24  # of a record with one item
-SHIFT = 44  # in `held`: weights of up to 2^20 members are below
-ONE = 1 << SHIFT
 SEED = np.uint64(0x9E3779B97F4A7C15)  # public: groups depend on the records alone, never on the secret of a run
 
 
 class Groups(NamedTuple):
-    """Group g: the first size[g] of members[g]; group_of and place: where each record is; weight: of each record.
+    """Group g: the first size[g] of members[g]; group_of and place: where each record is.
 
-    Per row (a group, or one of two scratch rows): held, how many members have an item, times ONE, plus the weights of these
-    members; total, the weights of all members; base, how many items more than half of them have; items_of and weight_of, how
-    many items c members have, and the weights of these members.
+    bits and weight: of each record, and of nobody, who is the last and has no items. Per group and word of 64 items: base,
+    the items that more than half of the members have; digits, how many have each item: bit i of digits[g, word, d] is digit
+    d of the binary number of members that have item i of the word.
     """
 
     members: Codes
     size: Ints
     group_of: Codes
     place: Codes
+    bits: Words
     weight: Ints
-    held: Ints
-    total: Ints
-    base: Ints
-    items_of: Ints
-    weight_of: Ints
+    base: Words
+    digits: Words
 
 
 class Regrouped(NamedTuple):
@@ -70,20 +66,29 @@ def regrouped(sets: Sets, sizes: Ints, k: int, labels: Codes | None, effort: str
         return as_before
     size = np.diff(sets.offsets)
     weight = np.where(size > 0, WEIGHT // np.maximum(size, 1), 0).astype(np.int64)
-    dense = sizes.size * int(sets.codes.size) * 8 <= DENSE_BYTES
-    groups = groups_of(sizes, 2 * k - 1, weight, int(sets.codes.size), dense)
+    groups = groups_of(sizes, 2 * k - 1, contested(sets, k), weight)
     known = np.full(count, -1, dtype=np.int32) if labels is None else labels.astype(np.int32)
     unit = float(weight[size > 0].mean()) if (size > 0).any() else 0.0
     proposals = PROPOSALS[effort] * count
-    if anneal(sets, groups, known, kind, of_kind, near, k, proposals, HOT * unit, COLD * unit, dense) <= 0:
+    if anneal(groups, known, kind, of_kind, near, k, proposals, HOT * unit, COLD * unit) <= 0:
         return as_before
     taken = np.arange(groups.members.shape[1]) < groups.size[:, None]
     return Regrouped(groups.members[taken].astype(np.int64), groups.size)
 
 
-def groups_of(sizes: Ints, most: int, weight: Ints, items: int, dense: bool) -> Groups:
-    """Consecutive groups of records, with room for the most records of a group; nothing is counted yet."""
-    rows, group = sizes.size if dense else 2, np.repeat(np.arange(sizes.size), sizes)
+def contested(sets: Sets, k: int) -> Words:
+    """Bitmaps of the items that more than half of a group can have; all others cost a record the same in every group."""
+    counts = np.bincount(sets.items, minlength=sets.codes.size)
+    kept = counts > k // 2
+    number = np.cumsum(kept) - 1
+    row = np.repeat(np.arange(sets.offsets.size - 1), np.diff(sets.offsets))[kept[sets.items]]
+    offsets = np.searchsorted(row, np.arange(sets.offsets.size))
+    return bitmaps(offsets, number[sets.items[kept[sets.items]]].astype(np.int32), int(kept.sum()))
+
+
+def groups_of(sizes: Ints, most: int, bits: Words, weight: Ints) -> Groups:
+    """Consecutive groups of records, with room for the most records of a group. Digits and bases are not counted yet."""
+    group, words = np.repeat(np.arange(sizes.size), sizes), bits.shape[1]
     place = np.arange(group.size) - (np.cumsum(sizes) - sizes)[group]
     members = np.full((sizes.size, most), -1, dtype=np.int32)
     members[group, place] = np.arange(group.size)
@@ -92,12 +97,10 @@ def groups_of(sizes: Ints, most: int, weight: Ints, items: int, dense: bool) -> 
         sizes.astype(np.int64),
         group.astype(np.int32),
         place.astype(np.int32),
-        weight,
-        np.zeros((rows, max(1, items)), dtype=np.int64),
-        np.zeros(rows, dtype=np.int64),
-        np.zeros(rows, dtype=np.int64),
-        np.zeros((rows, most + 2), dtype=np.int64),
-        np.zeros((rows, most + 2), dtype=np.int64),
+        np.vstack([bits, np.zeros((1, words), dtype=np.uint64)]),
+        np.append(weight, 0),
+        np.zeros((sizes.size, words), dtype=np.uint64),
+        np.zeros((sizes.size, words, most.bit_length()), dtype=np.uint64),
     )
 
 
@@ -126,7 +129,6 @@ def nearest(sets: Sets, records: Codes, most: int) -> Codes:
 
 @compiled
 def anneal(
-    sets: Sets,
     groups: Groups,
     labels: Codes,
     alike: Codes,
@@ -136,14 +138,12 @@ def anneal(
     proposals: int,
     hot: float,
     cold: float,
-    dense: bool,
 ) -> int:
     """Propose that a record moves to the group of a near neighbour: alone if its group has more than k records and the other
     fewer than 2k - 1, else in exchange for one of that group. Returns by how much the cost fell."""
     count, saved, state = groups.group_of.size, np.int64(0), SEED
-    if dense:
-        for group in range(groups.size.size):
-            load(sets, groups, group, group, 1)
+    nobody = count
+    count_members(groups)
     cooling, temperature = (cold / hot) ** (1.0 / max(1, proposals)) if hot > 0 else 1.0, hot
     for _ in range(proposals):
         temperature *= cooling
@@ -156,37 +156,20 @@ def anneal(
         if here == there:
             continue
         alone = groups.size[here] > k and groups.size[there] < groups.members.shape[1]
-        other = one if alone else groups.members[there, int(chance * groups.size[there])]
+        other = nobody if alone else groups.members[there, int(chance * groups.size[there])]
         if not alone and (alike[one] == alike[other] or not fits(groups, labels, here, one, labels[other])):
             continue
         if not fits(groups, labels, there, other, labels[one]):
             continue
-        row, other_row = (here, there) if dense else (0, 1)
-        if not dense:
-            load(sets, groups, here, 0, 1)
-            load(sets, groups, there, 1, 1)
-        if alone:
-            change = resized(sets, groups, here, row, one, -1) + resized(sets, groups, there, other_row, one, 1)
-        else:
-            change = exchanged(sets, groups, here, row, one, other) + exchanged(sets, groups, there, other_row, other, one)
-        if not dense:
-            load(sets, groups, here, 0, -1)
-            load(sets, groups, there, 1, -1)
+        change = grown(groups, here, one, other) + grown(groups, there, other, one)
         if change > 0:
             state, chance = drawn(state)
             if temperature <= 0 or chance >= np.exp(-change / temperature):
                 continue
         saved -= change
-        if dense:
-            add(sets, groups, row, one, -1)
-            add(sets, groups, other_row, one, 1)
-            if not alone:
-                add(sets, groups, other_row, other, -1)
-                add(sets, groups, row, other, 1)
+        recount(groups, here, one, other)
+        recount(groups, there, other, one)
         place(groups, one, other, here, there)
-        if dense:
-            count_base(groups, here, here)
-            count_base(groups, there, there)
     return int(saved)
 
 
@@ -211,17 +194,18 @@ def fits(groups: Groups, labels: Codes, group: int, without: int, label: int) ->
     return True
 
 
-@compiled
+@inner
 def place(groups: Groups, one: int, other: int, here: int, there: int) -> None:
-    """Let two records change places, or let one move (`other` is the same record)."""
-    at, other_at = groups.place[one], groups.place[other]
-    if one == other:
+    """Let two records change places, or let one move (in exchange for nobody)."""
+    at, nobody = groups.place[one], groups.group_of.size
+    if other == nobody:
         last, end = groups.size[here] - 1, groups.size[there]
         groups.members[here, at] = groups.members[here, last]
         groups.place[groups.members[here, last]] = at
         groups.size[here], groups.size[there] = last, end + 1
         other_at = end
     else:
+        other_at = groups.place[other]
         groups.members[here, at] = other
         groups.place[other], groups.group_of[other] = at, here
     groups.members[there, other_at] = one
@@ -229,92 +213,67 @@ def place(groups: Groups, one: int, other: int, here: int, there: int) -> None:
 
 
 @inner
-def add(sets: Sets, groups: Groups, row: int, record: int, times: int) -> None:
-    """Count a record in a row, or (-1) take it out; `base` is left to `count_base`."""
-    weight = groups.weight[record]
-    groups.total[row] += times * weight
-    for at in range(sets.offsets[record], sets.offsets[record + 1]):
-        held = groups.held[row, sets.items[at]]
-        having, weighed = held // ONE, held % ONE
-        groups.held[row, sets.items[at]] = held + times * (ONE + weight)
-        groups.items_of[row, having] -= 1
-        groups.weight_of[row, having] -= weighed
-        groups.items_of[row, having + times] += 1
-        groups.weight_of[row, having + times] += weighed + times * weight
+def count_members(groups: Groups) -> None:
+    """Count the members of all groups: their digits and bases."""
+    nobody, size = groups.group_of.size, groups.size.copy()
+    groups.size[:] = 0
+    for group in range(size.size):
+        for at in range(size[group]):
+            recount(groups, group, nobody, groups.members[group, at])
+            groups.size[group] += 1
 
 
 @inner
-def count_base(groups: Groups, group: int, row: int) -> None:
-    size = groups.size[group]
-    groups.base[row] = groups.items_of[row, size // 2 + 1 : size + 1].sum()
+def half_after(groups: Groups, group: int, leaves: int, joins: int) -> int:
+    """Half of the size of a group, rounded down, after one record left and another came."""
+    nobody = groups.group_of.size
+    return int(groups.size[group] + (joins != nobody) - (leaves != nobody)) >> 1
 
 
 @inner
-def load(sets: Sets, groups: Groups, group: int, row: int, times: int) -> None:
-    """Count all records of a group in a row, or (-1) take them out."""
-    for at in range(groups.size[group]):
-        add(sets, groups, row, groups.members[group, at], times)
-    count_base(groups, group, row)
+def grown(groups: Groups, group: int, leaves: int, joins: int) -> int:
+    """By how much the cost of a group grows if one record leaves and another joins; one of them may be nobody."""
+    bits, weight, change = groups.bits, groups.weight, np.int64(0)
+    half, half_then = groups.size[group] >> 1, half_after(groups, group, leaves, joins)
+    for word in range(bits.shape[1]):
+        left, come, base = bits[leaves, word], bits[joins, word], groups.base[group, word]
+        after = base
+        if left != come or half != half_then:
+            after = majority(groups, group, word, left, come, half_then)
+        change += weight[joins] * ones(come ^ after) - weight[leaves] * ones(left ^ base)
+        if after != base:
+            for at in range(groups.size[group]):
+                member = groups.members[group, at]
+                if member != leaves:
+                    change += weight[member] * (ones(bits[member, word] ^ after) - ones(bits[member, word] ^ base))
+    return int(change)
 
 
 @inner
-def exchanged(sets: Sets, groups: Groups, group: int, row: int, leaves: int, joins: int) -> int:
-    """By how much the cost of a group grows if one record leaves and another joins."""
-    size, total, base = groups.size[group], groups.total[row], groups.base[row]
-    left, come = groups.weight[leaves], groups.weight[joins]
-    after_total, change = total - left + come, np.int64(0)
-    for at in range(sets.offsets[leaves], sets.offsets[leaves + 1]):
-        item = sets.items[at]
-        held, both = groups.held[row, item], has(sets, joins, item)
-        having, weighed = held // ONE, held % ONE
-        base -= 2 * having > size
-        change += charged(having - 1 + both, weighed - left + both * come, size, after_total)
-        change -= charged(having, weighed, size, total)
-    for at in range(sets.offsets[joins], sets.offsets[joins + 1]):
-        item = sets.items[at]
-        held, alone = groups.held[row, item], 1 - has(sets, leaves, item)  # items of both are counted
-        having, weighed = held // ONE, held % ONE
-        base -= alone * (2 * having > size)
-        change += alone * charged(having + 1, weighed + come, size, after_total)
-        change -= alone * charged(having, weighed, size, total)
-    return int(change + base * (after_total - total))
+def majority(groups: Groups, group: int, word: int, left: np.uint64, come: np.uint64, half: int) -> np.uint64:
+    """The items of a word that more than `half` members have after a record with the items `left` left and `come` came."""
+    borrow, carry = left & ~come, come & ~left
+    above = np.uint64(0)  # compared by the digits so far: a later one weighs more
+    for digit in range(groups.digits.shape[2]):
+        old = groups.digits[group, word, digit]
+        new = old ^ borrow ^ carry
+        borrow, carry = borrow & ~old, carry & old
+        if (half >> digit) & 1:
+            above &= new
+        else:
+            above |= new
+    return above
 
 
 @inner
-def has(sets: Sets, record: int, item: int) -> int:
-    """1 if a record has an item, else 0."""
-    return int(np.int64((sets.bits[record, item >> 6] >> np.uint64(item & 63)) & np.uint64(1)))
-
-
-@inner
-def charged(having: int, weighed: int, size: int, total: int) -> int:
-    """What an item costs a group: the weights of the members that have it, or of those that lack it if more than half have it."""
-    return total - weighed if 2 * having > size else weighed
-
-
-@inner
-def resized(sets: Sets, groups: Groups, group: int, row: int, record: int, times: int) -> int:
-    """By how much the cost of a group grows if a record joins, or (-1) leaves."""
-    size, total, base = groups.size[group], groups.total[row], groups.base[row]
-    after_size, after_total = size + times, total + times * groups.weight[record]
-    # Items the record does not have, that more than half have in one of the two sizes only.
-    odd = max(size, after_size) % 2
-    edge = max(size, after_size) // 2
-    items, weights = np.int64(0), np.int64(0)
-    if not odd:
-        items, weights = groups.items_of[row, edge], groups.weight_of[row, edge]
-    change = np.int64(0)
-    for at in range(sets.offsets[record], sets.offsets[record + 1]):
-        held = groups.held[row, sets.items[at]]
-        having, weighed = held // ONE, held % ONE
-        if not odd and having == edge:
-            items, weights = items - 1, weights - weighed
-        base -= 2 * having > size
-        change += charged(having + times, weighed + times * groups.weight[record], after_size, after_total)
-        change -= charged(having, weighed, size, total)
-    if times > 0:
-        base -= items
-        change += weights - (items * total - weights)
-    else:
-        change += (items * after_total - weights) - weights
-    return int(change + base * (after_total - total))
+def recount(groups: Groups, group: int, leaves: int, joins: int) -> None:
+    """The digits and the base of a group after one record leaves and another joins; the list of members is left to `place`."""
+    half = half_after(groups, group, leaves, joins)
+    for word in range(groups.bits.shape[1]):
+        left, come = groups.bits[leaves, word], groups.bits[joins, word]
+        groups.base[group, word] = majority(groups, group, word, left, come, half)
+        borrow, carry = left & ~come, come & ~left
+        for digit in range(groups.digits.shape[2]):
+            old = groups.digits[group, word, digit]
+            groups.digits[group, word, digit] = old ^ borrow ^ carry
+            borrow, carry = borrow & ~old, carry & old
