@@ -169,7 +169,7 @@ def anneal(
         saved -= change
         recount(groups, here, one, other)
         recount(groups, there, other, one)
-        place(groups, one, other, here, there)
+        relocate(groups, one, other, here, there)
     return int(saved)
 
 
@@ -195,7 +195,7 @@ def fits(groups: Groups, labels: Codes, group: int, without: int, label: int) ->
 
 
 @inner
-def place(groups: Groups, one: int, other: int, here: int, there: int) -> None:
+def relocate(groups: Groups, one: int, other: int, here: int, there: int) -> None:
     """Let two records change places, or let one move (in exchange for nobody)."""
     at, nobody = groups.place[one], groups.group_of.size
     if other == nobody:
@@ -267,7 +267,7 @@ def majority(groups: Groups, group: int, word: int, left: np.uint64, come: np.ui
 
 @inner
 def recount(groups: Groups, group: int, leaves: int, joins: int) -> None:
-    """The digits and the base of a group after one record leaves and another joins; the list of members is left to `place`."""
+    """The digits and the base of a group after one record leaves and another joins; the list of members is left to `relocate`."""
     half = half_after(groups, group, leaves, joins)
     for word in range(groups.bits.shape[1]):
         left, come = groups.bits[leaves, word], groups.bits[joins, word]
