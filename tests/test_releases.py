@@ -15,6 +15,7 @@ from anon_spark.auditing.release.hygiene import verify_metadata
 from anon_spark.errors import ConfigurationError
 from anon_spark.releases import Counted, Release
 from anon_spark.runs.audit import audit
+from tests.often import often
 from tests.town import Town, people
 
 AGE = an.Hierarchy.intervals(20, 59, [10, 20])
@@ -89,7 +90,7 @@ def test_what_is_no_release_is_refused(spark: SparkSession, tmp_path: Path) -> N
         release(spark.createDataFrame([("1",)], "age string")).count(aeg=(1, 2))
 
 
-@pytest.mark.parametrize("family", ["lattice", "mst"])
+@pytest.mark.parametrize("family", often(["lattice", "mst"], {"lattice"}))
 def test_comments_and_dictionary_tell_what_was_done(spark: SparkSession, tmp_path: Path, family: str) -> None:
     town = Town.founded(spark, tmp_path / "town", people())
     changes: dict[str, Any] = {"family": family, "columns__keep": []}

@@ -122,6 +122,7 @@ def test_a_refused_run_ends_the_stream_and_its_batch_comes_again(
     assert (batches_done(town), town.release.count()) == (2, 200)  # the old batch, and the commit that mended the rows
 
 
+@pytest.mark.long
 def test_every_kind_of_commit_starts_a_run(town: Town, runs: Mock) -> None:
     table = f"delta.`{town.folder}/people`"
     arriving = EVERYBODY.slice(200, 20)

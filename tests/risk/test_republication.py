@@ -193,6 +193,7 @@ SOME: list[Case] = [
 ]
 
 
+@pytest.mark.long
 def test_partitions_do_not_matter(spark: SparkSession, event_log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(covering, "TUPLES_AT_ONCE", 30)  # several parts of tuples and of classes
     monkeypatch.setattr(covering, "CLASSES_AT_ONCE", 40)

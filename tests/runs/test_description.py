@@ -24,6 +24,7 @@ def operations(town: Town) -> list[str]:
     return [commit["operation"] for commit in history(town.spark, str(town.folder / "release"), 99)][::-1]
 
 
+@pytest.mark.long
 def test_a_release_says_what_was_promised(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

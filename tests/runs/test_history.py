@@ -141,6 +141,7 @@ def test_files_of_a_run_that_is_publishing_stay(town: Town, capsys: pytest.Captu
     assert folder_of(place(town)) is not None and readable(town) == [False, False, True]
 
 
+@pytest.mark.long
 def test_a_failure_and_a_kill_leave_no_retention_of_zero(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     vacuum._set(town.spark, place(town), {RETENTION: "interval 9 days"})
     before = properties(town)

@@ -80,8 +80,15 @@ def test_two_columns_must_not_meet_another_one(tmp_path: Path) -> None:
         parse_job({**JOB, "columns": columns}, tmp_path)
 
 
-@pytest.mark.parametrize("family", ["lattice", "mst"])
-@pytest.mark.parametrize("how", ["range", "bounds"])
+@pytest.mark.parametrize(
+    ("family", "how"),
+    [
+        ("lattice", "range"),
+        ("mst", "bounds"),
+        pytest.param("lattice", "bounds", marks=pytest.mark.long),
+        pytest.param("mst", "range", marks=pytest.mark.long),
+    ],
+)
 def test_a_release_shows_the_bounds_and_keeps_its_promise(spark: SparkSession, tmp_path: Path, family: str, how: str) -> None:
     ages = [None if number % 19 == 0 else 20 + (number * 7 + number // 40) % 40 for number in range(200)]
     town = Town.founded(spark, tmp_path / "town", people(age=ages))

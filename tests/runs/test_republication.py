@@ -245,7 +245,7 @@ def town(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Town:
     return founded
 
 
-@pytest.mark.parametrize("case", often(UNKNOWN, {"input vacuumed", "another hierarchy"}))
+@pytest.mark.parametrize("case", often(UNKNOWN, {"input vacuumed"}))
 def test_what_cannot_be_measured_is_a_look_and_refused_under_a_limit(
     town: Town, tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

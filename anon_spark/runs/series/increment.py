@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.auditing import Verdict
 from anon_spark.auditing.release.series import entered_check, increment_check
-from anon_spark.columns import quoted
+from anon_spark.columns import PREFIX, quoted
 from anon_spark.errors import DataError, PublicationRefused
 from anon_spark.io.ledger import HASH, Entry, Ledger, confirm, enter, forget
 from anon_spark.io.publication import INCREMENT, SERIES, Appending
@@ -35,6 +35,7 @@ from anon_spark.runs.series.settling import (
 )
 
 LOOK_BACK = 3  # increments with whose input the people who wait are compared
+_INCREMENT = PREFIX + "increment"
 
 
 class Waiting(Exception):
@@ -148,34 +149,27 @@ class Increment:
 
     def _waited(self, published: DataFrame) -> tuple[Waited, ...]:
         """Of the people who wait, how many were in the input of each of the last increments, as far as it can be read."""
-        new = self._hashes(self.rows)
-        waiting = new.join(published, HASH, "left_anti")
+        waiting = self._hashes(self.rows).distinct().join(published, HASH, "left_anti")
         entries = [entry for entry in self.settled.counted[-LOOK_BACK:] if entry.input_version is not None]
         while entries:
             try:
-                counts = (
-                    waiting.join(self._people_of(entry), HASH, "left_semi").agg(F.count(F.lit(1))) for entry in entries
-                )
-                pending = (
-                    Pending.of(count, partial(_waited, one.increment))
-                    for one, count in zip(entries, counts, strict=True)
-                )
-                return together(*pending).get()
+                seen = reduce(DataFrame.unionAll, map(self._people_of, entries))
+                counts = waiting.join(seen, HASH).groupBy(_INCREMENT).agg(F.count_distinct(HASH)).collect()
+                people = {int(row[0]): int(row[1]) for row in counts}
+                return tuple(Waited(entry.increment, people.get(entry.increment, 0)) for entry in entries)
             except Exception:  # vacuumed, which takes the oldest first, or other columns than now
                 entries = entries[1:]
         return ()
 
     def _people_of(self, entry: Entry) -> DataFrame:
-        """The people of the version of the input that an earlier increment was made of."""
-        outermost, ledger = self.prepared.source.tables["input"], self.settled.ledger
-        return self._hashes(
-            read_version(ledger.spark, outermost.table, int(entry.input_version or 0), self.prepared.job.input.options)
-        )
+        """The people of the version of the input that an earlier increment was made of, with its number."""
+        outermost, reads = self.prepared.source.tables["input"], self.prepared.job.input.options
+        rows = read_version(self.settled.ledger.spark, outermost.table, int(entry.input_version or 0), reads)
+        return self._hashes(rows).withColumn(_INCREMENT, F.lit(entry.increment))
 
     def _hashes(self, rows: DataFrame) -> DataFrame:
-        """The people of rows, each once."""
-        ledger, person = self.settled.ledger, self._person
-        return ledger.hashed(rows.select(quoted(person)), person).select(HASH).distinct()
+        """The people of rows, as often as they have rows."""
+        return self.settled.ledger.hashed(rows.select(quoted(self._person)), self._person).select(HASH)
 
 
 def unpublished(prepared: Preparation, found: Settled) -> DataFrame:
@@ -226,10 +220,6 @@ def begun(prepared: Preparation, ledger: Ledger, workspace: Workspace) -> Increm
     if facts.new < least:
         raise increment.waits(few(facts.new, least), by_family=False)
     return increment
-
-
-def _waited(increment: int, rows: Sequence[Row]) -> Waited:
-    return Waited(increment, int(rows[0][0]))
 
 
 def few(persons: int, least: int) -> str:

@@ -277,6 +277,7 @@ def test_faults_of_a_current_release(spark: SparkSession) -> None:
 PARTIAL = [*ROOTS, (ward.HOSPITAL, "H1"), (DISEASE, "Gastritis"), (DISEASE, "Lung disease")]
 
 
+@pytest.mark.long
 def test_one_map_for_all_records_of_a_partial_cut(spark: SparkSession) -> None:
     """The audit finds the map itself: a value becomes the lowest published label at or above it, in every record."""
     source, linked = ward.source(spark), ward.linked(spark, PATIENTS, list(range(8)))

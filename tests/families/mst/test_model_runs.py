@@ -79,6 +79,7 @@ def exchanged(rows: list[Record], column: str, common: Any) -> list[Record]:
     return rows
 
 
+@pytest.mark.long
 def test_the_gate_refuses_a_class_that_fails_a_model(gate: Gate) -> None:
     assert gate.failed(Attempt(gate.rows())) == []
     failed = gate.failed(Attempt(exchanged(gate.rows(), "disease", "none")))

@@ -358,6 +358,7 @@ def check_release(rows: Sequence[tuple[Any, ...]], source: pa.Table) -> None:
                 assert holds(model, [counts[value] for value in ordered], [totals[value] for value in ordered], None)
 
 
+@pytest.mark.long
 def test_a_fit_keeps_the_models_for_any_partitions(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.runs.series.village import FIRST, PUBLISHED, SECOND, THIRD, VILLAGE, 
 from tests.runs.test_crashes import Killed, deadly, killed_at, killed_in_the_write
 from tests.town import Town
 
+pytestmark = pytest.mark.long
 Kill = Callable[[Series, pytest.MonkeyPatch], None]
 
 
@@ -78,11 +79,6 @@ LATE: dict[str, Kill] = {
 }
 BEGINNING: dict[str, Kill] = {"created": after(settling, "create_ledger"), **EARLY, **LATE}  # of the first increment
 DECISIVE = {"commit", "confirm"}  # the ledger is written and the release is not; both are, and nothing is confirmed
-OFTEN = {"confirm"}  # in the test command
-
-
-def kills(of: dict[str, Kill]) -> list[Any]:
-    return [pytest.param(name, marks=[] if name in OFTEN and of is not BEGINNING else pytest.mark.long) for name in of]
 
 
 def in_order(series: Series) -> None:
@@ -95,7 +91,7 @@ def in_order(series: Series) -> None:
     assert len(set(published)) == len(published) == max(series.books.published.values())
 
 
-@pytest.mark.parametrize("kill", kills(EARLY))
+@pytest.mark.parametrize("kill", EARLY)
 def test_a_run_killed_before_its_commit_publishes_nothing(
     begun_series: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill: str
 ) -> None:
@@ -111,7 +107,7 @@ def test_a_run_killed_before_its_commit_publishes_nothing(
     in_order(series)
 
 
-@pytest.mark.parametrize("kill", kills(LATE))
+@pytest.mark.parametrize("kill", LATE)
 def test_a_run_killed_after_its_commit_has_published(
     begun_series: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill: str
 ) -> None:
@@ -132,7 +128,7 @@ def test_a_run_killed_after_its_commit_has_published(
         in_order(series)
 
 
-@pytest.mark.parametrize("kill", kills(BEGINNING))
+@pytest.mark.parametrize("kill", BEGINNING)
 def test_the_first_run_is_killed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill: str) -> None:
     series = Series(Town.founded(spark, tmp_path / "town", table_of(FIRST)), VILLAGE)
     BEGINNING[kill](series, monkeypatch)
@@ -146,7 +142,6 @@ def test_the_first_run_is_killed(spark: SparkSession, tmp_path: Path, monkeypatc
     in_order(series)
 
 
-@pytest.mark.long
 def test_one_kill_after_another(begun_series: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """People of two dead runs are in the ledger, then those of a third that published, and all are settled together."""
     series = begun_series.series.copied(tmp_path / "town")

@@ -99,7 +99,7 @@ def test_two_nights_with_replace_single_somebody_out(spark: SparkSession, tmp_pa
     assert "republication" in [finding.kind for finding in report.findings if finding.level == "look"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_nights_with_append_do_not(spark: SparkSession, tmp_path: Path) -> None:
     hospital = Hospital(spark, tmp_path)
     nights: Rows = []
