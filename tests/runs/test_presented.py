@@ -84,7 +84,7 @@ def test_two_columns_must_not_meet_another_one(tmp_path: Path) -> None:
     ("family", "how"),
     [
         ("lattice", "range"),
-        ("mst", "bounds"),
+        pytest.param("mst", "bounds", marks=pytest.mark.long),
         pytest.param("lattice", "bounds", marks=pytest.mark.long),
         pytest.param("mst", "range", marks=pytest.mark.long),
     ],

@@ -46,6 +46,7 @@ def keys(rows: list[Record]) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in QUASI) for row in rows]
 
 
+@pytest.mark.long
 def test_a_run_publishes_classes_that_keep_every_model(spark: SparkSession, workdir: Path) -> None:
     town = Town.founded(spark, workdir)
     report = town.run(**ASKED)

@@ -49,9 +49,9 @@ def forgotten(series: Series, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_they_are_deleted_as_advised(begun_series: Begun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     series = begun_series.series.copied(tmp_path / "town")
     told = forgotten(series, monkeypatch)
-    run_id = re.search(r"of run (\w+) are", told)
-    assert run_id is not None and "delete their rows" in told
-    series.town.spark.sql(f"DELETE FROM delta.`{series.town.folder}/ledger` WHERE run_id = '{run_id[1]}'")
+    statement = re.search(r"surely published nothing: (DELETE FROM .* WHERE run_id = '\w+')\.", told)
+    assert statement is not None
+    series.town.spark.sql(statement[1])
     report = run(series.prepared())
     assert report.series is not None and (report.status, report.series.published) == ("published", PUBLISHED[2])
 
