@@ -88,14 +88,16 @@ def less(enter: Callable[..., int]) -> Callable[..., int]:
 @pytest.mark.long
 def test_a_job_that_was_prepared_before_another_ran(begun_series: Begun, tmp_path: Path) -> None:
     series = begun_series.series.copied(tmp_path / "town")
-    early = series.prepared()
-    assert series.run(SECOND).status == "published"
-    with pytest.raises(PublicationRefused, match=MEANWHILE):
-        run(early)
-    later = series.prepared()
-    assert series.run(THIRD).status == "published"
-    with pytest.raises(PublicationRefused, match=MEANWHILE):
-        run(later)
+    nobody_new = series.prepared()
+    for rows in (SECOND, THIRD):
+        series.town.write(table_of(rows))
+        early = series.prepared()
+        assert series.run(rows).status == "published"
+        with pytest.raises(PublicationRefused, match=MEANWHILE):
+            run(early)
+    there = series.release()
+    assert run(nobody_new).status == "waiting" and series.release() == there
+    series.check_ledger(lost=True)
 
 
 def at_once(series: Series) -> list[Any]:
