@@ -183,6 +183,7 @@ class Series:
     town: Town
     kind: Kind
     books: Books = field(default_factory=lambda: Books(COLUMNS))
+    inputs: dict[int, set[Any]] = field(default_factory=dict)  # the people of the input of each published increment
 
     @classmethod
     def founded(cls, spark: SparkSession, folder: Path, family: str) -> Series:
@@ -192,7 +193,7 @@ class Series:
 
     def copied(self, folder: Path) -> Series:
         """The same series elsewhere, as it is now."""
-        return Series(self.town.copied(folder), self.kind, copy.deepcopy(self.books))
+        return Series(self.town.copied(folder), self.kind, copy.deepcopy(self.books), dict(self.inputs))
 
     def prepared(self, **changes: Any) -> Preparation:
         return prepare(self.town.job(**self.kind.changes, **changes), self.town.spark)
@@ -216,6 +217,11 @@ class Series:
         self.enter(rows, waited)
         told = asdict(report.series)
         assert {name: told[name] for name in asdict(self.books.numbers[-1])} == asdict(self.books.numbers[-1])
+        for one in report.series.waited:
+            if one.increment in self.inputs:  # else a test published it in a way of its own
+                assert one.persons == len(self.books.waiting & self.inputs[one.increment])
+        if not waited:
+            self.inputs[report.series.increment] = {row[COLUMNS.person] for row in rows}
 
     def enter(self, rows: Sequence[Row], waited: bool = False, lost: bool = False) -> None:
         """Enter what stands after a run on these rows into the books: it must be in order, and the ledger must say the same.
