@@ -67,13 +67,16 @@ def settled(spark: SparkSession, output: OutputSpec, seen: Output, ledger: Ledge
     """
     open_entries = [entry for entry in ledger.entries if not entry.confirmed]
     committed, oldest = runs_in_history(spark, output.table) if open_entries else ({}, None)
+    numbers = {entry.increment for entry in ledger.entries if entry.confirmed or entry.run_id in committed}
     uncounted = []
     for entry in open_entries:
         if entry.run_id in committed:
             continue
         since = 0 if entry.release_version is None else entry.release_version + 1
         if oldest is not None and oldest > since:
-            raise DataError(_forgotten(output.ledger or "", entry, oldest), run_id=entry.run_id)
+            # every increment of the release is of one run: this one's, if it is of no other
+            published = entry.increment <= seen.increment and entry.increment not in numbers
+            raise DataError(_forgotten(output.ledger or "", entry, oldest, published), run_id=entry.run_id)
         uncounted.append(entry.run_id)
     counted = tuple(entry for entry in ledger.entries if entry.run_id not in uncounted)
     if any(entry.increment > seen.increment for entry in counted):
@@ -84,13 +87,21 @@ def settled(spark: SparkSession, output: OutputSpec, seen: Output, ledger: Ledge
     return Settled(ledger, counted, tuple(uncounted))
 
 
-def _forgotten(table: str, entry: Entry, oldest: int) -> str:
-    row = f"('confirmed', NULL, '{entry.run_id}', {entry.increment}, NULL, NULL, NULL, NULL, current_timestamp())"
+def _forgotten(table: str, entry: Entry, oldest: int, published: bool) -> str:
+    if published:
+        row = f"('confirmed', NULL, '{entry.run_id}', {entry.increment}, NULL, NULL, NULL, NULL, current_timestamp())"
+        advice = (
+            f"It did, because increment {entry.increment} is of no other run. Count them as published, then run again: "
+            f"INSERT INTO {sql_name(table)} VALUES {row}."
+        )
+    else:
+        advice = (
+            f"It did not, because increment {entry.increment} is of another run, or of none. Remove them, then run again: "
+            f"DELETE FROM {sql_name(table)} WHERE run_id = '{entry.run_id}'."
+        )
     return (
         f"output.ledger: {entry.persons:,} people of run {entry.run_id} are not confirmed, and the history of the release begins "
-        f"with version {oldest}, so it does not tell whether that run published them. If the run log says so, or to be on the "
-        f"safe side, count them as published: INSERT INTO {sql_name(table)} VALUES {row}. If that run surely published nothing: "
-        f"DELETE FROM {sql_name(table)} WHERE run_id = '{entry.run_id}'."
+        f"with version {oldest}, so it does not tell whether that run published them. {advice}"
     )
 
 

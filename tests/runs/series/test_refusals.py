@@ -103,7 +103,7 @@ def test_another_job_is_refused(
 
 def sql(series: Series, statement: str) -> None:
     places = {name: f"delta.`{series.town.folder}/{name}`" for name in ("ledger", "release")}
-    (somebody,) = series.town.spark.sql(f"SELECT hex(max(person)) FROM {places['ledger']}").collect()
+    (somebody,) = series.town.spark.sql(f"SELECT hex(max(person)) FROM {places['ledger']} WHERE increment = 1").collect()
     series.town.spark.sql(statement.format(**places, somebody=f"unhex('{somebody[0]}')"))
 
 
