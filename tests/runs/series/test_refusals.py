@@ -64,10 +64,11 @@ def test_a_job_file_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFix
 REPLACING = {"output__mode": REMOVED, "output__ledger": REMOVED, "output__increment": REMOVED}
 JOBS: dict[str, tuple[dict[str, Any], str]] = {  # changes of the job, and the message; nothing is changed by the run
     "another k": ({"privacy__k": 4}, "differs from the one that began the series at {release} in its guarantee"),
-    "another family": ({"family": "mst", "lattice": REMOVED, "privacy": {"k": K}}, "in its family and guarantee"),
+    "another family": ({"family": "mst", "lattice": REMOVED, "privacy": {"k": K}}, "in its family. All"),
     "another column": ({"columns": {**ROLES, "keep": []}}, "in its columns"),
     "another quasi-identifier": (
-        {"columns": {**ROLES, "quasi_identifiers": {"city": CITY, "disease": {}}, "sensitive": []}}, "in its guarantee",
+        {"columns": {**ROLES, "quasi_identifiers": {"city": CITY, "disease": {"mask": {}}}, "sensitive": []}, "lattice": {}},
+        "in its guarantee",
     ),
     "no increment column": ({"output__increment": REMOVED}, "in its columns"),
     "a replacement": (REPLACING, "is a series, to which"),
