@@ -313,8 +313,9 @@ def _finish(prepared: Preparation, trace: Trace, for_release: bool) -> RunReport
         except Exception:  # because of its place: the release is published all the same
             lost.append("the data dictionary")
     if trace.output_version is not None and trace.status != "failed":  # a rerun that was recognised writes what is missing
+        text = prepared.steps.description + ("" if for_release else " Made with a test key: not for release.")
         try:
-            describe(prepared.spark, prepared.job.output.table, trace.output_version, prepared.steps.description)
+            describe(prepared.spark, prepared.job.output.table, trace.output_version, text)
         except Exception:  # because of rights, or of another commit at the same moment
             lost.append("the description of the table")
     trace.step("log")

@@ -12,6 +12,7 @@ from anon_spark.cli import main
 from anon_spark.io.description import description_of
 from anon_spark.io.tables import history
 from anon_spark.runs import run as runs
+from anon_spark.runs.preparation import RUN_KEY
 from tests.town import Town, people
 
 BARE: dict[str, Any] = {"columns__quasi_identifiers": {"city": {"levels": "hierarchies/city.csv"}}, "columns__keep": []}
@@ -54,4 +55,8 @@ def test_a_release_says_what_was_promised(
     assert town.run(**BARE | {"privacy__k": 4}).output_version == 2
     assert description_of(spark, table) == FIRST.replace("5-anonymity", "4-anonymity")
     assert operations(town) == ["WRITE", "SET TBLPROPERTIES"] * 2
+
+    monkeypatch.setenv(RUN_KEY, "planted-run-key")
+    assert town.run(**BARE).status == "published"
+    assert description_of(spark, table) == FIRST + " Made with a test key: not for release."
 
