@@ -111,6 +111,7 @@ def test_comments_and_dictionary_tell_what_was_done(spark: SparkSession, tmp_pat
     assert all(verdict.passed for verdict in audit(town.job(**changes), spark))
 
 
+@pytest.mark.long
 def test_a_dictionary_can_be_a_table(spark: SparkSession, tmp_path: Path) -> None:
     town = Town.founded(spark, tmp_path / "town", people())
     changes: dict[str, Any] = {"columns__keep": [], "output__dictionary": "./words"}

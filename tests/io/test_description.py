@@ -65,6 +65,7 @@ def test_a_later_release_and_texts_of_others_are_left_alone(spark: SparkSession,
     assert in_detail(spark, table) == TEXT
 
 
+@pytest.mark.long
 def test_a_release_that_is_withdrawn_leaves_the_description_of_the_one_before(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "release")
     publish(numbers(spark, 3), table, run(1), NOTHING)

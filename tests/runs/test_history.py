@@ -67,6 +67,7 @@ def readable(town: Town) -> list[bool]:
     return [can_be_read(town.spark, place(town), version) for version in RELEASES]
 
 
+@pytest.mark.long
 def test_earlier_releases_are_gone_and_nothing_else_changed(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     rows, before = sorted(town.release.collect()), properties(town)
     assert readable(town) == [True] * 3 and shown(town.spark, place(town), earlier_versions(town.spark, place(town), 3)) == 2

@@ -83,7 +83,7 @@ def kinds(report: RunReport) -> list[str]:
     return [finding.level for finding in report.findings if finding.kind == "republication"]
 
 
-@pytest.fixture(scope="module", params=often(FAMILIES, {"lattice"}))
+@pytest.fixture(scope="module", params=often(FAMILIES, set()))
 def replaced_twice(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Town, str, list[RunReport]]:

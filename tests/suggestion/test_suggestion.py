@@ -61,6 +61,7 @@ def test_roles_that_a_person_would_accept(spark: SparkSession, tmp_path: Path, n
         found.save(tmp_path / "job", "./table")
 
 
+@pytest.mark.long
 def test_a_wide_table_gets_few_quasi_identifiers_and_nothing_unique(spark: SparkSession, tmp_path: Path) -> None:
     found = an.suggest(frame(spark, "wide"), look_ahead=False)
     roles = {entry.name: entry.role for entry in found.columns}

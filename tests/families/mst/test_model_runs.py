@@ -93,6 +93,7 @@ def test_the_gate_refuses_a_class_that_fails_a_model(gate: Gate) -> None:
     assert "0.35-closeness (ordered distance) of weight" in failed
 
 
+@pytest.mark.long
 def test_what_a_model_asks_and_the_table_cannot_give(spark: SparkSession, workdir: Path) -> None:
     town = Town.founded(spark, workdir)
     with pytest.raises(GuaranteeUnreachable, match="entropy 4-diversity; the whole table has"):

@@ -34,7 +34,8 @@ def statuses(series: Series) -> list[str]:
     return sorted(row.status for row in series.town.runs)
 
 
-@pytest.mark.parametrize("at", [pytest.param("clean", marks=pytest.mark.long), "commit"])
+@pytest.mark.long
+@pytest.mark.parametrize("at", ["clean", "commit"])
 def test_another_run_publishes_in_the_middle_of_a_run(begun_series: Begun, tmp_path: Path, at: str) -> None:
     """A run that entered its people: the winner leaves them alone before its own commit, and removes them then."""
     series = begun_series.series.copied(tmp_path / "town")
