@@ -96,7 +96,8 @@ def warm(tree: Path, jobs: Path) -> dict[str, Any]:
     """What `measure.py` finds with the package of a tree."""
     done = subprocess.run(
         [sys.executable, str(HOME / MEASURE), str(jobs), "--times", str(TIMES)],
-        env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(tree)}, cwd=tree,  # Spark's Python workers import from here first
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     for line in done.stdout.splitlines():
         if line.startswith("RESULT "):

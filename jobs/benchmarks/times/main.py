@@ -74,8 +74,9 @@ def one_run(tree: Path, jobs: Path, name: str, rows: int) -> dict[str, Any]:
     output = jobs / "out"
     command = [sys.executable, str(HOME / MEASURE), str(jobs / f"{name}.yaml"), str(jobs / f"{name}-{rows}"), str(output)]
     done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=False
-    )
+        command, env={**os.environ, "PYTHONPATH": str(tree)}, cwd=tree,  # Spark's Python workers import from here first
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     shutil.rmtree(output, ignore_errors=True)
     for line in done.stdout.splitlines():
         if line.startswith("RESULT "):
