@@ -73,6 +73,7 @@ def main() -> int:
     parser.add_argument("--tables", type=Path, help="tree: folder that keeps the TPC-H tables for other runs (default: none)")
     parser.add_argument("--beside", help="small, times: an earlier commit that is measured, too")
     parser.add_argument("--only", nargs="+", choices=FAMILIES, help="small, times: these families (default: all)")
+    parser.add_argument("--large", action="store_true", help="times: only one million rows")
     parser.add_argument("--times", type=float, help="tree: ACS gets so many times the time of a budget (default: 10)")
     options = parser.parse_args()
     family = import_module(f"jobs.benchmarks.{options.family}.main")

@@ -68,22 +68,22 @@ def settled(spark: SparkSession, output: OutputSpec, seen: Output, ledger: Ledge
     open_entries = [entry for entry in ledger.entries if not entry.confirmed]
     committed, oldest = runs_in_history(spark, output.table) if open_entries else ({}, None)
     numbers = {entry.increment for entry in ledger.entries if entry.confirmed or entry.run_id in committed}
+    if max(numbers, default=0) > seen.increment:
+        raise PublicationRefused(
+            f"output.table: another run published to {output.table} meanwhile. Nothing of this run was published: run again. If "
+            f"none was at work, {output.table} was put back from a backup that is older than {output.ledger}: put back both."
+        )
     uncounted = []
     for entry in open_entries:
         if entry.run_id in committed:
             continue
         since = 0 if entry.release_version is None else entry.release_version + 1
         if oldest is not None and oldest > since:
-            # every increment of the release is of one run: this one's, if it is of no other
-            published = entry.increment <= seen.increment and entry.increment not in numbers
+            # a later increment is in the history, and each is of one run: this one's, if it is of no other
+            published = entry.increment not in numbers
             raise DataError(_forgotten(output.ledger or "", entry, oldest, published), run_id=entry.run_id)
         uncounted.append(entry.run_id)
     counted = tuple(entry for entry in ledger.entries if entry.run_id not in uncounted)
-    if any(entry.increment > seen.increment for entry in counted):
-        raise PublicationRefused(
-            f"output.table: another run published to {output.table} meanwhile. Nothing of this run was published: run again. If "
-            f"none was at work, {output.table} was put back from a backup that is older than {output.ledger}: put back both."
-        )
     return Settled(ledger, counted, tuple(uncounted))
 
 
@@ -96,7 +96,7 @@ def _forgotten(table: str, entry: Entry, oldest: int, published: bool) -> str:
         )
     else:
         advice = (
-            f"It did not, because increment {entry.increment} is of another run, or of none. Remove them, then run again: "
+            f"It did not, because increment {entry.increment} is of another run. Remove them, then run again: "
             f"DELETE FROM {sql_name(table)} WHERE run_id = '{entry.run_id}'."
         )
     return (

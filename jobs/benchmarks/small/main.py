@@ -52,7 +52,7 @@ class Spent(NamedTuple):
 def report(_: Sequence[dict[str, Any]], options: argparse.Namespace) -> str:
     """Jobs, warm runs beside the unavoidable, and everything beside an earlier commit, as Markdown."""
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        jobs = written_jobs(Path(place), options.data, options.only or NAMES)
+        jobs = written_jobs(Path(place).resolve(), options.data, options.only or NAMES)
         ours, ours_cold = warm(HOME, jobs), cold(HOME, jobs)
         theirs: dict[str, Any] | None = None
         theirs_cold: dict[str, list[Spent]] | None = None
@@ -145,7 +145,7 @@ def children() -> set[int]:
 def checked_out(commit: str) -> Iterator[Path]:
     """The files of an earlier commit, in a folder of their own."""
     with tempfile.TemporaryDirectory() as place:
-        tree = Path(place) / "tree"
+        tree = Path(place).resolve() / "tree"
         git = ["git", "-C", str(HOME), "worktree"]
         subprocess.run([*git, "add", "--detach", str(tree), commit], check=True, capture_output=True)
         try:
