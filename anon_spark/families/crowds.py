@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import reduce
+from operator import add
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -27,26 +29,32 @@ def crowds_to_be(tuples: DataFrame, k: int, size: Column | None = None) -> Pendi
 
 
 def frequent_items_to_be(
-    lists: Sequence[tuple[DataFrame, Column]], by: int, k: int, small: bool = False
+    lists: Sequence[tuple[DataFrame, Sequence[Column]]], by: Collection[int], k: int, small: bool = False
 ) -> Pending[list[tuple[str, tuple[int, ...]]]]:
-    """The most frequent items of several columns of lists: the item, and how many rows have it in each list.
+    """The most frequent items of columns of lists: the item, and how many rows have it in each list.
 
-    by: the place of the list that decides: at least k rows must have an item there, and the most frequent are taken.
+    by: the places of the lists that decide: at least k rows must have an item there, and the most frequent are taken. No row
+    may have it in two of them.
     Cost: a scan of every frame and one groupBy; at most MOST_ITEMS rows reach the driver.
     """
-    cells = [
-        frame.select(F.explode(F.array_distinct(items)).alias(ITEM), F.lit(place).alias(PLACES))
-        for place, (frame, items) in enumerate(lists)
-    ]
-    united = cells[0]
-    for more in cells[1:]:
-        united = united.unionByName(more)
-    counts = [F.count_if(F.col(PLACES) == place).alias(f"{PLACES}{place}") for place in range(len(lists))]
-    counted = gathered(united, small).groupBy(ITEM).agg(*counts).where(F.col(f"{PLACES}{by}") >= k)
-    frequent = counted.orderBy(F.desc(f"{PLACES}{by}"), ITEM).limit(MOST_ITEMS)
+    cells, places = list[DataFrame](), 0
+    for frame, columns in lists:
+        placed = [_placed(items, places + at) for at, items in enumerate(columns)]
+        cells.append(frame.select(F.inline(F.concat(*placed))))
+        places += len(columns)
+    counts = [F.count_if(F.col(PLACES) == place).alias(f"{PLACES}{place}") for place in range(places)]
+    deciding = reduce(add, (F.col(f"{PLACES}{place}") for place in by))
+    counted = gathered(reduce(DataFrame.unionByName, cells), small).groupBy(ITEM).agg(*counts).where(deciding >= k)
+    frequent = counted.orderBy(F.desc(deciding), ITEM).limit(MOST_ITEMS)
 
     def found(rows: Sequence[Row]) -> list[tuple[str, tuple[int, ...]]]:
-        told = [(str(row[ITEM]), tuple(int(row[f"{PLACES}{place}"]) for place in range(len(lists)))) for row in rows]
-        return sorted(told, key=lambda item: (-item[1][by], item[0]))
+        told = [(str(row[ITEM]), tuple(int(row[f"{PLACES}{place}"]) for place in range(places))) for row in rows]
+        return sorted(told, key=lambda item: (-sum(item[1][place] for place in by), item[0]))
 
     return Pending.of(frequent, found)
+
+
+def _placed(items: Column, place: int) -> Column:
+    """Each item of a list once, with the place of the list; none where there is no list."""
+    some = F.coalesce(F.array_distinct(items), F.array().cast("array<string>"))
+    return F.transform(some, lambda item: F.struct(item.alias(ITEM), F.lit(place).alias(PLACES)))

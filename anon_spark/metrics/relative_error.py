@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS, is_reserved, quoted
@@ -27,6 +27,7 @@ from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.metrics.query_error import distinct, pieces, places, presence
 from anon_spark.model.hierarchy import Hierarchy
+from anon_spark.pending import Pending, together
 from anon_spark.primitives.encoding import fractions, with_keys
 from anon_spark.primitives.rounds import collect_small
 from anon_spark.primitives.tables import require_columns
@@ -136,10 +137,22 @@ def relative_error(
     in Arrow tasks (300 queries: some 8 seconds of a core per million rows); with ranges two more jobs, which bring the
     different ends of ranges to the driver (MOST_ENDS at most) and from the source only how many distinct values lie between.
     """
+    return relative_error_to_be(source, release, workload, relational, items, published).get()
+
+
+def relative_error_to_be(
+    source: DataFrame,
+    release: DataFrame,
+    workload: Workload,
+    relational: Relational,
+    items: str,
+    published: str | None = None,
+) -> Pending[RelativeError]:
+    """As `relative_error`, the answers not collected yet; the two jobs for ranges are done."""
     published = published or items
     require_columns(release, [*relational, published])
     keyed = _keyed(source, relational, items)
-    true = _answers(keyed.mapInArrow(_counting(workload), f"{_QUERY} int, {ROWS} double"), [ROWS], workload)[ROWS]
+    true = _answers(keyed.mapInArrow(_counting(workload), f"{_QUERY} int, {ROWS} double"), [ROWS], workload)
     # 1. the chance of an original value given a published one
     numbers = [at for at, hierarchy in enumerate(relational.values()) if hierarchy is None and _asks(workload, at)]
     spreads = _spreads(keyed, release, list(relational), numbers)
@@ -159,6 +172,11 @@ def relative_error(
     )
     schema = f"{_QUERY} int, {', '.join(f'{mode} double' for mode in _MODES)}"
     estimates = _answers(shown.mapInArrow(_estimating(workload, chances, spreads), schema), _MODES, workload)
+    return together(true, estimates).then(lambda found: _error(workload, found[0][ROWS], found[1]))
+
+
+def _error(workload: Workload, true: Floats, estimates: Mapping[str, Floats]) -> RelativeError:
+    """The mean errors of the estimated answers."""
     off = {mode: np.abs(true - estimates[mode])[true > 0] / true[true > 0] for mode in _MODES}
     kind_of = [query.kind for query, count in zip(workload.queries, true, strict=True) if count > 0]
     means = {
@@ -207,14 +225,17 @@ def _shown(name: str, hierarchy: Hierarchy | None) -> Column:
     return F.struct(*(column.getField(end).cast("double").alias(end) for end in ("lo", "hi")))
 
 
-def _answers(frame: DataFrame, names: Sequence[str], workload: Workload) -> dict[str, Floats]:
+def _answers(frame: DataFrame, names: Sequence[str], workload: Workload) -> Pending[dict[str, Floats]]:
     """The results of the tasks, summed by query."""
-    sums = frame.groupBy(_QUERY).agg(*(F.sum(name).alias(name) for name in names))
-    table = collect_small(sums, len(workload.queries), "Queries")
-    totals = {name: np.zeros(len(workload.queries)) for name in names}
-    for name in names:
-        totals[name][table.column(_QUERY).to_numpy()] = table.column(name).to_numpy()
-    return totals
+
+    def totals(rows: Sequence[Row]) -> dict[str, Floats]:
+        found = {name: np.zeros(len(workload.queries)) for name in names}
+        for row in rows:
+            for name in names:
+                found[name][row[_QUERY]] = row[name]
+        return found
+
+    return Pending.of(frame.groupBy(_QUERY).agg(*(F.sum(name).alias(name) for name in names)), totals)
 
 
 def _counting(workload: Workload) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:

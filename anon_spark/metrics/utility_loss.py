@@ -7,21 +7,25 @@ coarser. So UL_dom, with 2^(all items of the table) - 1 as the denominator, is r
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import fsum, log1p, log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from anon_spark.columns import PREFIX, ROWS, quoted
-from anon_spark.errors import ConfigurationError, DataError
-from anon_spark.primitives.rounds import collect_small
+from anon_spark.columns import PREFIX, quoted
+from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
+from anon_spark.pending import Pending
 from anon_spark.primitives.tables import require_columns
 
-MOST_SIZES = 1_000_000  # different sizes of generalized items: as many as there are items, at most
+MOST_SIZES = 1_000_000  # different pairs of the size of a generalized item and of its row
 
-_PLACE, _SIZE, _TOTAL, _LOST, _TIMES = (PREFIX + name for name in ("place", "size", "total", "lost", "times"))
-_EXACT = "decimal(20,18)"  # sums of decimals do not depend on their order
+_SIZE, _TOTAL, _TIMES = (PREFIX + name for name in ("size", "total", "times"))
 
 
 class UtilityLoss(NamedTuple):
@@ -43,49 +47,67 @@ def utility_loss(release: DataFrame, items: str, domain: int) -> UtilityLoss:
     """UL and UL_dom of a release with a column array<array<string>>; domain: how many items the source has.
 
     Guarantee: right to the last digits of a double, whatever the sizes, and the same for any partitioning.
-    Cost: one scan, one groupBy by size, built-in expressions only; a row per different size reaches the driver.
+    Cost: one scan, one groupBy by size of an item and of its row; a row per different pair of sizes reaches the driver.
     """
+    return utility_loss_to_be(release, items, domain).get()
+
+
+def utility_loss_to_be(release: DataFrame, items: str, domain: int) -> Pending[UtilityLoss]:
+    """As `utility_loss`, its counts not collected yet."""
     require_columns(release, [items])
-    sizes = F.transform(quoted(items), F.size)
-    total = F.coalesce(F.aggregate(sizes, F.lit(0), lambda sum_, size: sum_ + size), F.lit(0))
-    parts = release.select(total.alias(_TOTAL), F.posexplode_outer(sizes).alias(_PLACE, _SIZE))
-    by_size = parts.groupBy(_SIZE).agg(
-        F.sum(F.when(F.coalesce(_PLACE, F.lit(0)) == 0, 1).otherwise(0)).alias(ROWS),
-        F.count(_SIZE).alias(_TIMES),
-        F.sum(_share(F.col(_SIZE), F.col(_TOTAL)).cast(_EXACT)).alias(_LOST),
-    )
-    table = collect_small(by_size, MOST_SIZES, "Different sizes of generalized items")
-    ordered = sorted(table.to_pylist(), key=lambda row: row[_SIZE] or 0)
-    rows = sum(row[ROWS] for row in ordered)
+    sizes = F.coalesce(F.transform(quoted(items), F.size), F.array().cast("array<int>"))
+    pairs = release.select(sizes.alias(_SIZE)).mapInArrow(_pairs, f"{_SIZE} int, {_TOTAL} int, {_TIMES} long")
+    counted = pairs.groupBy(_SIZE, _TOTAL).agg(F.sum(_TIMES).alias(_TIMES)).limit(MOST_SIZES + 1)
+    return Pending.of(counted, partial(_utility_loss, domain))
+
+
+def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Lists of sizes → how often each size occurs beside each sum of its list. A list without sizes counts as the size 0."""
+    for batch in batches:
+        lists: Any = batch.column(0)
+        lengths, sizes = (np.asarray(part).astype(np.int64) for part in (lists.value_lengths(), lists.flatten()))
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        ends = np.cumsum(lengths)
+        totals = np.repeat(before[ends] - before[ends - lengths], lengths)
+        pairs, times = np.unique(np.stack([sizes, totals]), axis=1, return_counts=True)
+        empty = int(np.count_nonzero(lengths == 0))
+        columns = [np.append(pairs[0], 0).astype(np.int32), np.append(pairs[1], 0).astype(np.int32), np.append(times, empty)]
+        yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), names=[_SIZE, _TOTAL, _TIMES])
+
+
+def _utility_loss(domain: int, found: Sequence[Row]) -> UtilityLoss:
+    """The loss from how often each size occurs beside each sum of sizes of a row."""
+    if len(found) > MOST_SIZES:
+        raise LimitExceeded(
+            f"Different sizes of generalized items and their rows: more than {MOST_SIZES:,}, too many for the driver.",
+            limit=MOST_SIZES,
+        )
+    pairs = {(row[_SIZE], row[_TOTAL]): row[_TIMES] for row in found if row[_TIMES]}
+    empty = pairs.pop((0, 0), 0)
+    times, shown_in = Counter[int](), Counter[int]()  # by size; items by the sum of sizes of their row
+    for (size, total), number in pairs.items():
+        times[size] += number
+        shown_in[total] += size * number
+    rows = empty + sum(items // total for total, items in shown_in.items())
     if rows == 0:
         raise DataError("The utility loss of a table without rows is not defined.")
-    times = {row[_SIZE]: row[_TIMES] for row in ordered if row[_SIZE] is not None}
     largest, shown = max(times, default=0), sum(times.values())
     if largest > domain:
         raise ConfigurationError(
             f"domain is {domain:,}, but a generalized item stands for {largest:,} items. Count again."
         )
+    lost = fsum(number * _share(size, total) for (size, total), number in pairs.items())  # exact, whatever the order
     return UtilityLoss(
-        float(sum(row[_LOST] for row in ordered if row[_LOST] is not None) / rows),
-        _log2_ul_dom(times, rows, domain),
-        rows,
-        sum(row[ROWS] for row in ordered if row[_SIZE] is None),
-        largest,
-        times.get(1, 0) / shown if shown else 1.0,
+        lost / rows, _log2_ul_dom(times, rows, domain), rows, empty, largest, times[1] / shown if shown else 1.0
     )
 
 
-def _share(size: Column, total: Column) -> Column:
+def _share(size: int, total: int) -> float:
     """(2^size - 1) / (2^total - 1), 0 for a single item, without a number that could overflow."""
-    share = _power(size - total) * (1 - _power(-size)) / (1 - _power(-total))
-    return F.when(size > 1, share).otherwise(0.0)
+    return 0.0 if size == 1 else 2.0 ** (size - total) * (1 - 2.0**-size) / (1 - 2.0**-total)
 
 
-def _power(exponent: Column) -> Column:
-    return F.pow(F.lit(2.0), exponent)
-
-
-def _log2_ul_dom(times: dict[int, int], rows: int, domain: int) -> float | None:
+def _log2_ul_dom(times: Mapping[int, int], rows: int, domain: int) -> float | None:
     """log2 of the mean UL_dom. times: how many generalized items have each size."""
     several = {size: number for size, number in times.items() if size > 1}
     if not several:

@@ -59,12 +59,16 @@ def test_a_value_of_few_persons_is_not_named(spark: SparkSession) -> None:
 
 
 def test_items_and_crowds(spark: SparkSession) -> None:
-    release = small_frame(spark, pa.table({"items": [["a", "b", "b"], ["a"], ["a", "c"], ["b"], []]}))
+    rows: dict[str, list[list[str] | None]] = {
+        "items": [["a", "b", "b"], ["a"], ["a", "c"], ["b"], []],
+        "others": [None, ["b"], ["d", "d"], ["d"], []],
+    }
+    release = small_frame(spark, pa.table(rows))
     source = small_frame(spark, pa.table({"items": [["a"], ["b"], ["d"]]}))
-    lists = [(release, release["items"]), (source, source["items"])]
+    lists = [(source, [source["items"]]), (release, [release["items"], release["others"]])]
     tuples = small_frame(spark, pa.table({ROWS: pa.array([1, 1, 3, 4, 9], pa.int64())}))
 
-    items, (by_size, alone) = together(frequent_items_to_be(lists, 0, 2), crowds_to_be(tuples, 2)).get()
+    items, (by_size, alone) = together(frequent_items_to_be(lists, (1, 2), 2), crowds_to_be(tuples, 2)).get()
 
-    assert items == [("a", (3, 1)), ("b", (2, 1))]
+    assert items == [("a", (1, 3, 0)), ("b", (1, 2, 1)), ("d", (1, 0, 2))]
     assert by_size == {-1: 2, 0: 3, 1: 4, 2: 9} and alone == 2

@@ -28,29 +28,35 @@ MOST_DEPTH = 40
 
 @dataclass(frozen=True)
 class Cut:
-    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: by a bit of the rank."""
+    """Records whose value of an attribute is at least `border` go to the upper half; attribute -1: by a bit of the rank.
+
+    largest: the records of the larger half, at most.
+    """
 
     attribute: int
     border: float
+    largest: int
 
 
-def in_chunks(records: Records, least: int) -> DataFrame:
+def in_chunks(records: Records, least: int) -> tuple[DataFrame, int]:
     """The records with CHUNK; each has at most CHUNK_RECORDS of them.
 
     A number is cut at a border of its buckets, a category between children of the chunk's node, where the halves are closest
     in size. The attribute is the one whose penalty falls most. Halves have at least `least` records.
+    Returns also how many chunks there are.
     Guarantee: depends on the values alone, never on partitions. Cost: two jobs over the quasi-identifiers for each doubling of
     the table beyond CHUNK_RECORDS; none for smaller tables.
     """
     if records.rows <= CHUNK_RECORDS:
-        return records.narrow.withColumn(CHUNK, F.lit(1).cast("long"))
-    attributes, cuts = records.attributes, dict[int, Cut]()
-    while True:
+        return records.narrow.withColumn(CHUNK, F.lit(1).cast("long")), 1
+    attributes, cuts, largest = records.attributes, dict[int, Cut](), records.rows
+    while largest > CHUNK_RECORDS:
         values = _chunked(records.narrow.select(LINK, *attributes.columns), attributes, cuts)
         ranges = _ranges(values, attributes)
-        if not ranges:
-            return _chunked(records.narrow, attributes, cuts)
-        cuts |= _cuts(values, attributes, ranges, least)
+        found = _cuts(values, attributes, ranges, least) if ranges else {}
+        cuts |= found
+        largest = max((cut.largest for cut in found.values()), default=0)
+    return _chunked(records.narrow, attributes, cuts), len(cuts) + 1
 
 
 def chunk_order(chunk: int) -> int:
@@ -132,7 +138,7 @@ def _rows(counts: list[Any]) -> Any:
 
 def _best(attributes: Attributes, span: Span, borders: list[Floats], counts: list[Ints], least: int) -> Cut:
     """The cut of the attribute whose penalty falls most, nearest to the middle."""
-    best, drop = Cut(-1, 0.0), -1.0
+    best, drop = Cut(-1, 0.0, span.rows), -1.0
     for at, (border, rows) in enumerate(zip(borders, counts, strict=True)):
         below = np.cumsum(rows)[:-1]  # if the upper half begins at border[1:]
         allowed = np.flatnonzero((below >= least) & (span.rows - below >= least))
@@ -146,7 +152,8 @@ def _best(attributes: Attributes, span: Span, borders: list[Floats], counts: lis
         whole, lower, upper = own_penalties(attributes.relation, lo, hi)
         share = below[place] / span.rows
         if whole - share * lower - (1 - share) * upper > drop:
-            best, drop = Cut(at, float(border[place + 1])), float(whole - share * lower - (1 - share) * upper)
+            best = Cut(at, float(border[place + 1]), int(max(below[place], span.rows - below[place])))
+            drop = float(whole - share * lower - (1 - share) * upper)
     return best
 
 

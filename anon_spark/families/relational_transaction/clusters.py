@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from anon_spark.columns import BLOCK, CLUSTER, LINK
 from anon_spark.errors import GuaranteeUnreachable
-from anon_spark.families.relational_transaction.chunks import CHUNK, CHUNK_RECORDS, chunk_order, in_chunks
+from anon_spark.families.relational_transaction.chunks import CHUNK, chunk_order, in_chunks
 from anon_spark.families.relational_transaction.kernels import clustering
 from anon_spark.families.relational_transaction.kernels.clustering import cluster_block
 from anon_spark.families.relational_transaction.records import Attributes, Records
@@ -32,8 +32,7 @@ def initial_clusters(records: Records, settings: Settings, key: str, workspace: 
         raise GuaranteeUnreachable(
             f"k = {settings.k} is more than the {records.rows:,} rows of the table. Lower k.", rows=records.rows
         )
-    chunked = in_chunks(records, 2 * settings.k)
-    chunks = 1 if records.rows <= CHUNK_RECORDS else None
+    chunked, chunks = in_chunks(records, 2 * settings.k)
     narrow = T.StructType([field for field in chunked.schema.fields if field.name != CHUNK])
     blocked = workspace.store(
         in_groups(chunked, CHUNK, _block(records.attributes, settings), _with_long(narrow, BLOCK), chunks, costly=True),

@@ -43,8 +43,8 @@ from anon_spark.families.relational_transaction.settings import DELTA
 from anon_spark.families.relational_transaction.shown import columns_to_be
 from anon_spark.io.hierarchies import load_hierarchies, load_hierarchy
 from anon_spark.kernels.randomness import derived
-from anon_spark.metrics.relative_error import draw_workload, relative_error
-from anon_spark.metrics.utility_loss import utility_loss
+from anon_spark.metrics.relative_error import draw_workload, relative_error_to_be
+from anon_spark.metrics.utility_loss import utility_loss_to_be
 from anon_spark.model.distributions import crowds_of
 from anon_spark.model.estimate import ROUNDING
 from anon_spark.model.facts import SizeRange
@@ -61,7 +61,8 @@ from anon_spark.primitives.unseen import refuse_unseen
 from anon_spark.report import Section
 from anon_spark.report.columns import detail_words, known_words
 from anon_spark.report.formats import counted, percent
-from anon_spark.risk import homogeneity, knowledge_attack
+from anon_spark.risk.item_sets.knowledge import knowledge_attack_to_be
+from anon_spark.risk.look_up.homogeneity import homogeneity_to_be
 from anon_spark.samples.patients import patients
 from anon_spark.samples.sample import Sample
 
@@ -248,41 +249,42 @@ class RelationalTransactionPipeline(
         """The recoding's facts with its losses, class sizes, the error of counts and what an attacker gains."""
         recoding = staged.recoding
         promised = audit.first(Kind.PROMISE).facts
-        facts = RelationalTransactionFacts(
-            **vars(recoding.facts()),
-            measures=self._measures(recoding),
-            class_sizes=tuple(SizeRange(*bucket) for bucket in promised["histogram"]),
-            highest_share=promised.get("highest_share"),
-            relative_error=self._count_errors(recoding),
-            risk=self._risk(staged, audit),
-        )
+        sizes = tuple(SizeRange(*bucket) for bucket in promised["histogram"])
         crowds = recoding.records.frame.groupBy(*recoding.records.attributes.columns).agg(F.count(F.lit(1)).alias(ROWS))
         numbers = together(
+            self._measures(recoding),
+            self._count_errors(recoding),
+            self._risk(staged, audit),
             columns_to_be(recoding, staged.release, self.named_from, staged.small),
             self._items_to_be(staged),
             crowds_to_be(crowds, self.job.privacy.k),
             self.unchanged_counts(staged, audit),
         )
 
-        def with_columns(found: tuple[Any, ...]) -> RelationalTransactionFacts:
-            (columns, lost), items, (before, alone), unchanged = found
-            return replace(
-                facts,
+        def facts(found: tuple[Any, ...]) -> RelationalTransactionFacts:
+            measures, errors, risk, (columns, lost), items, (before, alone), unchanged = found
+            return RelationalTransactionFacts(
+                **vars(recoding.facts()),
+                measures=measures,
+                class_sizes=sizes,
+                highest_share=promised.get("highest_share"),
+                relative_error=errors,
+                risk=risk,
                 distributions=(*columns, *unchanged),
                 detail_lost=lost,
-                frequent_items=tuple(FrequentItem(label, *counts[1:]) for label, counts in items),
-                crowds=crowds_of(self.job.privacy.k, before, alone, facts.class_sizes),
+                frequent_items=tuple(FrequentItem(label, *counts) for label, counts in items),
+                crowds=crowds_of(self.job.privacy.k, before, alone, sizes),
             )
 
-        return numbers.then(with_columns)
+        return numbers.then(facts)
 
     def _items_to_be(self, staged: Staged[RelationalTransactionRecoding]) -> Pending[list[tuple[str, tuple[int, ...]]]]:
-        """The most frequent published items: rows that show them at all, records, rows that show them alone, and in a group."""
+        """The most frequent published items: records with them, rows that show them alone, and in a group."""
         items = F.col(quoted(self.job.columns.items))
         alone, grouped = (F.flatten(F.filter(items, shown)) for shown in (_is_alone, _is_grouped))
         release, linked = staged.release, staged.recoding.evidence()["linked"]
-        lists = [(release, F.flatten(items)), (linked, combined(staged.recoding.roles)), (release, alone), (release, grouped)]
-        return frequent_items_to_be(lists, 0, self.named_from, staged.small)
+        lists = [(linked, [combined(staged.recoding.roles)]), (release, [alone, grouped])]
+        return frequent_items_to_be(lists, (1, 2), self.named_from, staged.small)
 
     def says(self, facts: RelationalTransactionFacts) -> list[str]:
         """The crowd of a person, what is left of each column, and what is left of the items."""
@@ -318,29 +320,31 @@ class RelationalTransactionPipeline(
     def sections(self, facts: RelationalTransactionFacts) -> list[Section]:
         return relational_transaction_sections(facts)
 
-    def _measures(self, recoding: RelationalTransactionRecoding) -> ReleaseMeasures:
-        """The losses of the release. Cost: two jobs."""
+    def _measures(self, recoding: RelationalTransactionRecoding) -> Pending[ReleaseMeasures]:
+        """The losses of the release."""
         domain = len(self._vocabulary) or len(recoding.records.universe) + len(recoding.records.suppressed.items)
-        lost = utility_loss(recoding.rows, self.job.columns.items, domain)
-        return ReleaseMeasures(
-            **vars(recoding.measured()),
-            log2_ul_dom=lost.log2_ul_dom,
-            largest_item=lost.largest,
-            kept_items=lost.kept,
+        measured = recoding.measured()
+        return utility_loss_to_be(recoding.rows, self.job.columns.items, domain).then(
+            lambda lost: ReleaseMeasures(
+                **vars(measured), log2_ul_dom=lost.log2_ul_dom, largest_item=lost.largest, kept_items=lost.kept
+            )
         )
 
-    def _count_errors(self, recoding: RelationalTransactionRecoding) -> tuple[CountError, ...]:
-        """The error of counts by kind; a kind that no record allows is left out."""
+    def _count_errors(self, recoding: RelationalTransactionRecoding) -> Pending[tuple[CountError, ...]]:
+        """The error of counts by kind; a kind that no record allows is left out. Cost: three jobs now."""
         columns, hierarchies = self.job.columns, recoding.fitted_hierarchies
         source = recoding.evidence()["linked"].withColumn(ITEMS, combined(recoding.roles))
         workload = draw_workload(source, hierarchies, ITEMS, columns.sensitive_names)
-        error = relative_error(source, recoding.rows, workload, hierarchies, ITEMS, columns.items)
-        return tuple(CountError(*kind, error.sets[kind], error.uniform[kind], error.queries[kind]) for kind in error.sets)
+        return relative_error_to_be(source, recoding.rows, workload, hierarchies, ITEMS, columns.items).then(
+            lambda error: tuple(
+                CountError(*kind, error.sets[kind], error.uniform[kind], error.queries[kind]) for kind in error.sets
+            )
+        )
 
-    def _risk(self, staged: Staged[RelationalTransactionRecoding], audit: Audit) -> RelationalTransactionRisk:
+    def _risk(self, staged: Staged[RelationalTransactionRecoding], audit: Audit) -> Pending[RelationalTransactionRisk]:
         """The gain of an attacker who knows relational values and items."""
         columns, privacy, recoding = self.job.columns, self.job.privacy, staged.recoding
-        attacks = knowledge_attack(
+        attacks = knowledge_attack_to_be(
             recoding.evidence()["linked"],
             recoding.rows,
             recoding.fitted_attributes,
@@ -354,10 +358,12 @@ class RelationalTransactionPipeline(
             unpublished=recoding.records.suppressed.items,
             rows=audit.account.source,
         )
-        shared = homogeneity(staged.release, list(columns.quasi_identifiers), columns.sensitive)
-        return RelationalTransactionRisk(
-            {f"{'all' if risk.items is None else risk.items} items": risk for risk in attacks},
-            {risk.column: risk.share for risk in shared},
+        shared = homogeneity_to_be(staged.release, list(columns.quasi_identifiers), columns.sensitive)
+        return together(attacks, shared).then(
+            lambda found: RelationalTransactionRisk(
+                {f"{'all' if risk.items is None else risk.items} items": risk for risk in found[0]},
+                {risk.column: risk.share for risk in found[1]},
+            )
         )
 
     def _promised(self, release: DataFrame) -> Pending[Verdict]:

@@ -25,7 +25,7 @@ from anon_spark.kernels.classes import Codes
 from anon_spark.model.hierarchy import Hierarchy, Rule
 from anon_spark.model.ranges import FreeRange
 from anon_spark.primitives.encoding import dictionaries, fractions, with_codes, with_keys
-from anon_spark.primitives.ranking import ranked
+from anon_spark.primitives.ranking import ranked_by_hash
 from anon_spark.primitives.rounds import Workspace, collect_small
 from anon_spark.primitives.tasks import BatchTask, in_batches, number_lists
 from anon_spark.primitives.unseen import refuse_unseen
@@ -150,7 +150,7 @@ def read_records(
     """Check the table, number values and items, and rank the records in an order that only the key gives.
 
     budget: which items may be left out.
-    Cost: a job each for the distinct values, the checks and the distinct items; one global sort.
+    Cost: a job each for the distinct values, the checks and the distinct items; one shuffle by the order.
     """
     require_types(df, roles)
     # 1. values to leaves
@@ -190,7 +190,7 @@ def read_records(
     hashed = crossed(numbered, key.select(KEY))
     hashed = hashed.withColumn(FIRST, F.xxhash64(KEY, *content)).withColumn(SECOND, F.hash(KEY, *content)).drop(KEY)
     return Records(
-        frame=ranked(hashed, [FIRST, SECOND], workspace),
+        frame=ranked_by_hash(hashed, FIRST, SECOND, workspace),
         attributes=attributes,
         universe=universe,
         secrets=secrets,

@@ -269,7 +269,9 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
                 **vars(worth),
                 definition_only=self.guarantee.definition_only,
                 risk=SetValuedRisk(attacked["link_attack"], attacked["known_link"], Rebuilt.of(rebuilt)),
-                frequent_items=tuple(FrequentItem(label, *counts[1:]) for label, counts in items),
+                frequent_items=tuple(
+                    FrequentItem(label, records, certain, certain + sum(more)) for label, (records, certain, *more) in items
+                ),
                 distributions=unchanged,
                 crowds=crowds_of(k, before, alone, sizes),
             )
@@ -279,14 +281,16 @@ class SetValuedPipeline(Pipeline[SetValuedJob, SetValuedRecoding, SetValuedFacts
         return together(rebuilt, recoding.measured_to_be(), *counted).then(facts)
 
     def _items_to_be(self, staged: Staged[SetValuedRecoding]) -> Pending[list[tuple[str, tuple[int, ...]]]]:
-        """The most frequent base items: rows that list them there, records, rows that have them certainly, and possibly."""
-        release, linked = staged.release, staged.recoding.evidence()["linked"]
-        certain = F.when(F.col(MAX_ERRORS) == 0, F.col(BASE)).otherwise(F.array_except(BASE, UNCERTAIN))
-        possible = F.when(F.col(MAX_ERRORS) == 0, F.col(BASE)).otherwise(F.array_union(BASE, UNCERTAIN))
-        lists = [
-            (release, F.col(BASE)), (linked, F.col(quoted(self.job.columns.items))), (release, certain), (release, possible),
-        ]  # fmt: skip
-        return frequent_items_to_be(lists, 0, self.named_from, staged.small)
+        """The most frequent base items: records with them, rows that have them certainly, probably, and perhaps.
+
+        Probably: as an item of the base that is uncertain; perhaps: as an uncertain item beside the base.
+        """
+        release, linked, exact = staged.release, staged.recoding.evidence()["linked"], F.col(MAX_ERRORS) == 0
+        certain = F.when(exact, F.col(BASE)).otherwise(F.array_except(BASE, UNCERTAIN))
+        probable = F.when(~exact, F.array_intersect(BASE, UNCERTAIN))
+        thinkable = F.when(~exact, F.array_except(UNCERTAIN, BASE))
+        lists = [(linked, [F.col(quoted(self.job.columns.items))]), (release, [certain, probable, thinkable])]
+        return frequent_items_to_be(lists, (1, 2), self.named_from, staged.small)
 
     def _crowds_to_be(self, recoding: SetValuedRecoding) -> tuple[Pending[Crowds], Pending[Crowds]]:
         """Records by how many have the same items; and by how many rows may be theirs."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.item_sets import (
@@ -35,6 +35,7 @@ from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
+from anon_spark.pending import Pending
 from anon_spark.risk.look_up.levels import CELLS_AT_ONCE, Levels
 
 RECORDS = 500
@@ -115,6 +116,27 @@ def knowledge_attack(
     Cost: one job (and a count if `rows` is not given): the sample is sent to each chunk of rows and compared with all of
     them, in Arrow: time is rows × records; at most 4 · records · (2 + sensitive items) numbers reach the driver.
     """
+    return knowledge_attack_to_be(
+        linked, staged, relational, transactions, items, k, m, sensitive_items, sensitive, l, unpublished, records, rows
+    ).get()
+
+
+def knowledge_attack_to_be(
+    linked: DataFrame,
+    staged: DataFrame,
+    relational: Mapping[str, Hierarchy | FreeRange | None],
+    transactions: Sequence[str],
+    items: str,
+    k: int,
+    m: int,
+    sensitive_items: Mapping[str, Sequence[str]] | None = None,
+    sensitive: str | None = None,
+    l: int | None = None,  # noqa: E741 - the papers' name
+    unpublished: Sequence[str] = (),
+    records: int = RECORDS,
+    rows: int | None = None,
+) -> Pending[tuple[KnowledgeRisk, ...]]:
+    """As `knowledge_attack`, its counts not collected yet."""
     secret_items = dict(sensitive_items or {})
     if any(secret_items.values()) != (sensitive is not None):
         raise ConfigurationError("Sensitive items and the column that shows them must be given together.")
@@ -126,10 +148,14 @@ def knowledge_attack(
     amounts = [m, m + 1, m + 2, ALL]
     meeting = _meeting(list(relational.values()), hidden, amounts)
     met = people.groupBy(_CHUNK).cogroup(shown.groupBy(_CHUNK)).applyInArrow(meeting, _MET)
-    counted: dict[int, dict[int, dict[int, int]]] = {amount: {} for amount in amounts}
-    for who, known, what, number in met.groupBy(_WHO, _KNOWN, _WHAT).agg(F.sum(_ROWS)).collect():
-        counted[known].setdefault(who, {})[what] = number
-    return tuple(_risk(None if of == ALL else of, of == m, [*counted[of].values()], k, l, bool(hidden)) for of in amounts)
+
+    def risks(found: Sequence[Row]) -> tuple[KnowledgeRisk, ...]:
+        counted: dict[int, dict[int, dict[int, int]]] = {amount: {} for amount in amounts}
+        for who, known, what, number in found:
+            counted[known].setdefault(who, {})[what] = number
+        return tuple(_risk(None if of == ALL else of, of == m, [*counted[of].values()], k, l, bool(hidden)) for of in amounts)
+
+    return Pending.of(met.groupBy(_WHO, _KNOWN, _WHAT).agg(F.sum(_ROWS).alias(_ROWS)), risks)
 
 
 def _risk(
