@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 PACKAGE = Path(__file__).resolve().parent
 CACHE = "kernels-"  # + digest of the sources
-MARKS = (b"\n@compiled", b"\n@inner")  # in every other file with kernels
+MARKS = (b"\n@compiled", b"\n@inner", b"\n@innermost", b"\n@inlined")  # in every other file with kernels
 
 
 # --- where compiled kernels are kept --------------------------------------------------------------------------------
@@ -132,12 +132,31 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], Inner(function))
 
 
+def innermost(function: Callable[P, R]) -> Callable[P, R]:
+    """As `inner`, for kernels that make no array: references to arrays are not counted, which takes longer than short work."""
+    return cast(Callable[P, R], Inner(function, _nrt=False))
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """As `inner`, copied into each kernel that calls it: for what is called millions of times with many arrays.
+
+    A call passes every field of every array by value, which takes longer than some hundred operations.
+    """
+    made = Inner(function)
+    made.targetoptions, made.py_func = {"inline": "always"}, function  # where numba looks for them
+    return cast(Callable[P, R], made)
+
+
 class Inner:
     """A kernel that kernels call; tests may call it, too, and have it compiled for themselves."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    targetoptions: dict[str, str]
+    py_func: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any], **options: bool) -> None:
         update_wrapper(self, function)
-        self.part = dispatcher(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # never called from Python
+        never_by_python = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        self.part = dispatcher(function, **never_by_python, **options)
         self._numba_type_ = self.part._numba_type_  # what compiled code calls
 
     @cached_property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import types
 
-from anon_spark.compiled import cache_folder, compiled, inner, is_private, widened
+from anon_spark.compiled import cache_folder, compiled, inlined, inner, innermost, is_private, widened
 
 ROOMS = ("kernels", "families/some/kernels", "auditing", "risk")
 
@@ -61,6 +62,17 @@ def added(number: int, more: int) -> int:
     return number + more
 
 
+@innermost
+def doubled(numbers: np.ndarray, at: int) -> int:
+    part = numbers[at : at + 1]
+    return int(2 * part[0])
+
+
+@inlined
+def next_place(at: int) -> int:
+    return at + 1
+
+
 @compiled
 def total(numbers: np.ndarray) -> int:
     found = added(0, 7)
@@ -75,3 +87,20 @@ def test_kernels_call_others_with_one_type_for_whole_numbers() -> None:
     assert added(1, 2) == 3  # for tests
     literal: Any = types.literal
     assert widened(literal(True)) == types.boolean and widened(types.uint64) == types.uint64
+
+
+@compiled
+def twice(numbers: np.ndarray) -> int:
+    found, at = 0, 0
+    while at < numbers.size:
+        found += doubled(numbers, at)
+        at = next_place(at)
+    return found
+
+
+def test_kernels_that_are_copied_or_count_no_references() -> None:
+    numbers = np.arange(5)
+    references = getrefcount(numbers)
+    assert twice(numbers) == 20 and next_place(1) == 2 and doubled(numbers, 3) == 6  # for tests
+    assert getrefcount(numbers) == references
+    assert list(next_place.part.overloads) == []  # type: ignore[attr-defined] # copied: nothing of its own

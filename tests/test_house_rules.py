@@ -126,7 +126,7 @@ def called_by_python(module: ModuleType, source: str) -> Iterator[str]:
     inner = {name for name, value in vars(module).items() if isinstance(value, Inner)}
     for part in ast.parse(source).body:
         decorators = {node.id for node in getattr(part, "decorator_list", ()) if isinstance(node, ast.Name)}
-        if not decorators & {"compiled", "inner"}:
+        if not decorators & {"compiled", "inner", "innermost", "inlined"}:
             named = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
             yield from sorted(named & inner)
 

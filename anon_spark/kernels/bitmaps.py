@@ -10,13 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anon_spark.compiled import compiled, inner
+from anon_spark.compiled import compiled, innermost
 from anon_spark.kernels.classes import Codes, Ints
 
 Words = NDArray[np.uint64]
+Bytes = NDArray[np.uint8]
 
 WORD_BITS = 64
-FEW_ITEMS = 2  # of a word: counted one after the other
+FEW_ITEMS = 2  # of a byte: counted one after the other
+MOST_OF_BYTE = 255
 
 
 class Sets(NamedTuple):
@@ -56,7 +58,7 @@ def bitmaps(offsets: Ints, items: Codes, width: int) -> Words:
     return bits
 
 
-@inner
+@innermost
 def ones(word: np.uint64) -> int:
     """How many bits of a word are set."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -65,7 +67,7 @@ def ones(word: np.uint64) -> int:
     return int(np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56)))
 
 
-@inner
+@innermost
 def common(sets: Sets, record: int, bitmap: Words) -> int:
     """How many items of a record a bitmap has: by its items where they are few, else by words."""
     first, last = sets.offsets[record], sets.offsets[record + 1]
@@ -81,44 +83,65 @@ def common(sets: Sets, record: int, bitmap: Words) -> int:
 
 
 @compiled
-def columns_of(bits: Words) -> Words:
-    """Bitmaps with their words as rows: the same word of neighbouring bitmaps is then side by side in memory."""
-    columns = np.empty((bits.shape[1], bits.shape[0]), dtype=np.uint64)
+def columns_of(bits: Words) -> Bytes:
+    """Bitmaps by bytes, with the bytes as rows: the same byte of neighbouring bitmaps is then side by side in memory."""
+    columns = np.empty((bits.shape[1] * 8, bits.shape[0]), dtype=np.uint8)
     for row in range(bits.shape[0]):
-        for word in range(bits.shape[1]):
-            columns[word, row] = bits[row, word]
+        for byte in range(columns.shape[0]):
+            columns[byte, row] = np.uint8((bits[row, byte >> 3] >> np.uint64(8 * (byte & 7))) & np.uint64(255))
     return columns
 
 
 @compiled
-def in_common(sets: Sets, record: int, columns: Words, first: int, shared: Ints) -> None:
+def in_common(sets: Sets, record: int, columns: Bytes, first: int, shared: Ints) -> None:
     """How many items a record shares with each bitmap from `first` on, round the ring; fills `shared`.
 
-    columns: the bitmaps as `columns_of` gives them. The processor counts in several bitmaps at a time: an item of all bitmaps
-    after another, or all items of a word together if there are many.
+    columns: the bitmaps as `columns_of` gives them. The processor counts in many bitmaps at a time: an item of all bitmaps
+    after another, or all items of a byte together if there are many.
     """
+    in_common_within(sets, record, columns, first, np.empty(shared.size, dtype=np.uint8), shared)
+
+
+@innermost
+def in_common_within(sets: Sets, record: int, columns: Bytes, first: int, few: Bytes, shared: Ints) -> None:
+    """As `in_common`, with the memory it needs: `few`, as many bytes as places."""
     begin, end, count = sets.offsets[record], sets.offsets[record + 1], columns.shape[1]
     shared[:] = 0
-    row, done = first % count, 0
-    while done < shared.size:
-        number = min(count - row, shared.size - done)
-        found, at = shared[done : done + number], begin
-        while at < end:
-            word, after = sets.items[at] >> 6, at + 1
-            while after < end and sets.items[after] >> 6 == word:
-                after += 1
-            column = columns[word, row : row + number]
-            if after - at <= FEW_ITEMS:
-                for item in sets.items[at:after]:
-                    shift = np.uint64(item & 63)
-                    for place in range(number):
-                        found[place] += np.int64((column[place] >> shift) & np.uint64(1))
-            else:
-                wanted = sets.bits[record, word]
-                for place in range(number):
-                    found[place] += ones(column[place] & wanted)
-            at = after
-        row, done = 0, done + number
+    while begin < end:
+        last = min(end, begin + MOST_OF_BYTE)
+        few[:] = 0
+        row, done = first % count, 0
+        while done < shared.size:
+            number = min(count - row, shared.size - done)
+            count_in(sets.items[begin:last], columns, row, few[done : done + number])
+            row, done = 0, done + number
+        for place in range(shared.size):
+            shared[place] += few[place]
+        begin = last
+
+
+@innermost
+def count_in(items: Codes, columns: Bytes, row: int, found: Bytes) -> None:
+    """Add how many of some ascending items each bitmap from `row` on has."""
+    at = 0
+    while at < items.size:
+        byte, wanted, after = items[at] >> 3, 0, at
+        while after < items.size and items[after] >> 3 == byte:
+            wanted |= 1 << (items[after] & 7)
+            after += 1
+        column = columns[byte, row : row + found.size]
+        if after - at <= FEW_ITEMS:
+            for item in items[at:after]:
+                bit = np.uint8(1 << (item & 7))
+                for place in range(found.size):
+                    found[place] += np.uint8((column[place] & bit) != 0)
+        else:
+            for place in range(found.size):
+                some = column[place] & wanted
+                some -= (some >> 1) & 0x55
+                some = (some & 0x33) + ((some >> 2) & 0x33)
+                found[place] += (some + (some >> 4)) & 0x0F
+        at = after
 
 
 @compiled
@@ -136,7 +159,7 @@ def flips(sets: Sets, record: int, bitmap: Words, width: int) -> int:
     return size_of(sets, record) + width - 2 * common(sets, record, bitmap)
 
 
-@inner
+@innermost
 def size_of(sets: Sets, record: int) -> int:
     return int(sets.offsets[record + 1] - sets.offsets[record])
 

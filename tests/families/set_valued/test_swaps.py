@@ -90,7 +90,7 @@ def test_what_was_saved_is_the_difference_of_the_costs(table: tuple[Records, lis
     assert all(k <= size < 2 * k for size in groups.size)
     assert saved == 720 * (cost(cut(records, range(count), sizes)) - cost(now))
     if whole:
-        offsets, items = items_of(groups.base)
+        offsets, items = items_of(groups.shares[:, swaps.BASE].copy())
         base = [items[first:last].tolist() for first, last in pairwise(offsets)]
         assert base == [sorted(majority_of(sets, group)) for group in mates]
 

@@ -170,12 +170,12 @@ def inserted(sets: Sets, kept: Ints, rest: Ints, labels: Codes, l: int, g: int) 
     The cost of a gap is the change of W for windows of l records; ties: the first gap. Stops at a record without a gap.
     Cost: rest × records bitmap comparisons.
     """
-    total, words = kept.size + rest.size, sets.bits.shape[1]
+    total, width = kept.size + rest.size, sets.bits.shape[1] * 64
     ring = np.empty(total, dtype=np.int64)
     write(kept, ring)
     short, cost = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
-    less, more = np.empty((words, total), dtype=np.uint64), np.empty((words, total), dtype=np.uint64)
-    counts = np.zeros(words * 64, dtype=np.int32)
+    less, more = np.empty((width // 8, total), dtype=np.uint8), np.empty((width // 8, total), dtype=np.uint8)
+    counts = np.zeros(width, dtype=np.int32)
     size = kept.size
     refresh(sets, ring[:size], l, Windows(short[:size], less[:, :size], more[:, :size], cost[:size]), 0, size, counts)
     for record in rest:
@@ -185,9 +185,9 @@ def inserted(sets: Sets, kept: Ints, rest: Ints, labels: Codes, l: int, g: int) 
             return ring, size
         for rank in range(size, gap + 1, -1):
             ring[rank], short[rank], cost[rank] = ring[rank - 1], short[rank - 1], cost[rank - 1]
-        for word in range(words):
+        for byte in range(less.shape[0]):
             for rank in range(size, gap + 1, -1):
-                less[word, rank], more[word, rank] = less[word, rank - 1], more[word, rank - 1]
+                less[byte, rank], more[byte, rank] = less[byte, rank - 1], more[byte, rank - 1]
         ring[gap + 1] = record
         size += 1
         windows = Windows(short[:size], less[:, :size], more[:, :size], cost[:size])

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.compiled import compiled, inner
+from anon_spark.compiled import compiled, inlined, inner, innermost
 from anon_spark.kernels.bitmaps import Sets, Words, bitmaps, columns_of, in_common, ones
 from anon_spark.kernels.classes import Codes, Ints
 
 PROPOSALS = {"normal": 300, "deep": 1_500}  # per record
 HOT, COLD = 0.5, 0.1  # temperature at the start and at the end, in flipped bits
 LEAST_NEAR, MOST_NEAR = 12, 48
+BASE, BARELY, NEARLY = 0, 1, 2
+EVERY = np.uint64(0xFFFFFFFFFFFFFFFF)
 WEIGHT = 2**24  # of a record with one item
 SEED = np.uint64(0x9E3779B97F4A7C15)  # public: groups depend on the records alone, never on the secret of a run
 
@@ -25,9 +27,10 @@ SEED = np.uint64(0x9E3779B97F4A7C15)  # public: groups depend on the records alo
 class Groups(NamedTuple):
     """Group g: the first size[g] of members[g]; group_of and place: where each record is.
 
-    bits and weight: of each record, and of nobody, who is the last and has no items. Per group and word of 64 items: base,
-    the items that more than half of the members have; digits, how many have each item: bit i of digits[g, word, d] is digit
-    d of the binary number of members that have item i of the word.
+    bits and weight: of each record, and of nobody, who is the last and has no items. Per group, side by side in memory:
+    shares[g, BASE], the items that more than half of the members have; shares[g, BARELY], that just one more than half of them
+    have; shares[g, NEARLY], that just half of them have, rounded down. digits: how many have each item: bit i of
+    digits[g, word, d] is digit d of the binary number of members that have item i of the word.
     """
 
     members: Codes
@@ -36,7 +39,7 @@ class Groups(NamedTuple):
     place: Codes
     bits: Words
     weight: Ints
-    base: Words
+    shares: Words
     digits: Words
 
 
@@ -88,7 +91,7 @@ def contested(sets: Sets, k: int) -> Words:
 
 
 def groups_of(sizes: Ints, most: int, bits: Words, weight: Ints) -> Groups:
-    """Consecutive groups of records, with room for the most records of a group. Digits and bases are not counted yet."""
+    """Consecutive groups of records, with room for the most records of a group. Their items are not counted yet."""
     group, words = np.repeat(np.arange(sizes.size), sizes), bits.shape[1]
     place = np.arange(group.size) - (np.cumsum(sizes) - sizes)[group]
     members = np.full((sizes.size, most), -1, dtype=np.int32)
@@ -100,7 +103,7 @@ def groups_of(sizes: Ints, most: int, bits: Words, weight: Ints) -> Groups:
         place.astype(np.int32),
         np.vstack([bits, np.zeros((1, words), dtype=np.uint64)]),
         np.append(weight, 0),
-        np.zeros((sizes.size, words), dtype=np.uint64),
+        np.array([0, 0, EVERY], dtype=np.uint64)[None, :, None].repeat(sizes.size, 0).repeat(words, 2),  # of no members
         np.zeros((sizes.size, words, most.bit_length()), dtype=np.uint64),
     )
 
@@ -174,7 +177,7 @@ def anneal(
     return int(saved)
 
 
-@inner
+@innermost
 def drawn(state: np.uint64) -> tuple[np.uint64, float]:
     """The next state of a generator, and a number from 0 to below 1."""
     state ^= state << np.uint64(13)
@@ -183,7 +186,7 @@ def drawn(state: np.uint64) -> tuple[np.uint64, float]:
     return state, float(state >> np.uint64(11)) / 9007199254740992.0
 
 
-@inner
+@innermost
 def fits(groups: Groups, labels: Codes, group: int, without: int, label: int) -> bool:
     """Whether a label is not in a group yet, one record aside; records without labels always fit."""
     if label < 0:
@@ -195,7 +198,7 @@ def fits(groups: Groups, labels: Codes, group: int, without: int, label: int) ->
     return True
 
 
-@inner
+@innermost
 def relocate(groups: Groups, one: int, other: int, here: int, there: int) -> None:
     """Let two records change places, or let one move (in exchange for nobody)."""
     at, nobody = groups.place[one], groups.group_of.size
@@ -224,57 +227,75 @@ def count_members(groups: Groups) -> None:
             groups.size[group] += 1
 
 
-@inner
+@innermost
 def half_after(groups: Groups, group: int, leaves: int, joins: int) -> int:
     """Half of the size of a group, rounded down, after one record left and another came."""
     nobody = groups.group_of.size
     return int(groups.size[group] + (joins != nobody) - (leaves != nobody)) >> 1
 
 
-@inner
+@inlined
 def grown(groups: Groups, group: int, leaves: int, joins: int) -> int:
     """By how much the cost of a group grows if one record leaves and another joins; one of them may be nobody."""
-    bits, weight, change = groups.bits, groups.weight, np.int64(0)
     half, half_then = groups.size[group] >> 1, half_after(groups, group, leaves, joins)
+    fewer, more = EVERY if half_then < half else np.uint64(0), EVERY if half_then > half else np.uint64(0)
+    changed, lost, spared = np.uint64(0), np.int64(0), np.int64(0)
+    for word in range(groups.shares.shape[2]):  # without branches: the processor takes several words at a time
+        left, come, base = groups.bits[leaves, word], groups.bits[joins, word], groups.shares[group, BASE, word]
+        after = base_after(base, groups.shares[group, BARELY, word], groups.shares[group, NEARLY, word], left, come, fewer, more)
+        lost += ones(come ^ after)
+        spared += ones(left ^ base)
+        changed |= after ^ base
+    others = 0 if changed == 0 else others_lose(groups, group, leaves, joins, fewer, more)
+    return int(others + groups.weight[joins] * lost - groups.weight[leaves] * spared)
+
+
+@inlined
+def base_after(
+    base: np.uint64, barely: np.uint64, nearly: np.uint64, left: np.uint64, come: np.uint64, fewer: np.uint64, more: np.uint64
+) -> np.uint64:
+    """The items of a word that more than half of a group has after a record with the items `left` left and `come` came.
+
+    fewer: all bits if half of the size falls by one, else none; more: if it rises.
+    """
+    gained = nearly & ~left & (fewer | (come & ~more))
+    dropped = barely & ~come & (more | (left & ~fewer))
+    return (base | gained) & ~dropped
+
+
+@innermost
+def others_lose(groups: Groups, group: int, leaves: int, joins: int, fewer: np.uint64, more: np.uint64) -> int:
+    """By how much more the members that stay differ from the base of a group, weighted, after the base changed."""
+    change, bits = np.int64(0), groups.bits
     for word in range(bits.shape[1]):
-        left, come, base = bits[leaves, word], bits[joins, word], groups.base[group, word]
-        after = base
-        if left != come or half != half_then:
-            after = majority(groups, group, word, left, come, half_then)
-        change += weight[joins] * ones(come ^ after) - weight[leaves] * ones(left ^ base)
+        base, left, come = groups.shares[group, BASE, word], bits[leaves, word], bits[joins, word]
+        after = base_after(base, groups.shares[group, BARELY, word], groups.shares[group, NEARLY, word], left, come, fewer, more)
         if after != base:
             for at in range(groups.size[group]):
                 member = groups.members[group, at]
                 if member != leaves:
-                    change += weight[member] * (ones(bits[member, word] ^ after) - ones(bits[member, word] ^ base))
+                    change += groups.weight[member] * (ones(bits[member, word] ^ after) - ones(bits[member, word] ^ base))
     return int(change)
 
 
-@inner
-def majority(groups: Groups, group: int, word: int, left: np.uint64, come: np.uint64, half: int) -> np.uint64:
-    """The items of a word that more than `half` members have after a record with the items `left` left and `come` came."""
-    borrow, carry = left & ~come, come & ~left
-    above = np.uint64(0)  # compared by the digits so far: a later one weighs more
-    for digit in range(groups.digits.shape[2]):
-        old = groups.digits[group, word, digit]
-        new = old ^ borrow ^ carry
-        borrow, carry = borrow & ~old, carry & old
-        if (half >> digit) & 1:
-            above &= new
-        else:
-            above |= new
-    return above
-
-
-@inner
+@inlined
 def recount(groups: Groups, group: int, leaves: int, joins: int) -> None:
-    """The digits and the base of a group after one record leaves and another joins; the list of members is left to `relocate`."""
-    half = half_after(groups, group, leaves, joins)
+    """Count the items of a group after one record leaves and another joins; the list of members is left to `relocate`."""
+    half, half_then = groups.size[group] >> 1, half_after(groups, group, leaves, joins)
     for word in range(groups.bits.shape[1]):
         left, come = groups.bits[leaves, word], groups.bits[joins, word]
-        groups.base[group, word] = majority(groups, group, word, left, come, half)
+        if left == come and half == half_then:
+            continue
         borrow, carry = left & ~come, come & ~left
+        above, equal, next_equal = np.uint64(0), EVERY, EVERY  # compared by the digits so far: a later one weighs more
         for digit in range(groups.digits.shape[2]):
             old = groups.digits[group, word, digit]
-            groups.digits[group, word, digit] = old ^ borrow ^ carry
+            new = old ^ borrow ^ carry
             borrow, carry = borrow & ~old, carry & old
+            groups.digits[group, word, digit] = new
+            wanted = EVERY if (half_then >> digit) & 1 else np.uint64(0)
+            above = (above & new) if wanted else (above | new)
+            equal &= ~(new ^ wanted)
+            next_equal &= new if ((half_then + 1) >> digit) & 1 else ~new
+        groups.shares[group, BASE, word], groups.shares[group, NEARLY, word] = above, equal
+        groups.shares[group, BARELY, word] = next_equal

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_spark.compiled import compiled, inner
+from anon_spark.compiled import compiled, inner, innermost
 from anon_spark.kernels.arrays import write
 from anon_spark.kernels.bitmaps import Sets, columns_of, in_common, size_of
 from anon_spark.kernels.classes import Codes, Ints
 
 MAX_SWEEPS = 50
 LONGEST_CHAIN = 3
+FAR = 2**62  # farther than any path
 
 
 @compiled
@@ -96,6 +97,8 @@ def reverse_parts(distance: Codes, path: Ints) -> bool:
 def move_chains(distance: Codes, path: Ints) -> bool:
     """Or-opt: move chains of up to three records, either way round, to where they lengthen the path least."""
     improved = False
+    hops, to_head, to_tail = np.empty_like(path), np.empty_like(path), np.empty_like(path)
+    hop_lengths(distance, path, hops)
     for length in range(1, LONGEST_CHAIN + 1):
         for first in range(1, path.size - length):
             last = first + length - 1
@@ -103,19 +106,17 @@ def move_chains(distance: Codes, path: Ints) -> bool:
                 break
             before, after = path[first - 1], path[last + 1]
             head, tail = path[first], path[last]
-            gain = distance[before, head] + distance[tail, after] - distance[before, after]
-            best, target, turned = np.int64(0), -1, False
-            for gap in range(path.size - 1):  # between gap and gap + 1
-                if first - 1 <= gap <= last:
-                    continue
-                left, right = path[gap], path[gap + 1]
-                open_gap = distance[left, right]
-                straight = distance[left, head] + distance[tail, right] - open_gap - gain
-                crossed = distance[left, tail] + distance[head, right] - open_gap - gain
-                if straight < best:
-                    best, target, turned = np.int64(straight), gap, False
-                if crossed < best:
-                    best, target, turned = np.int64(crossed), gap, True
+            gain = hops[first - 1] + hops[last] - distance[before, after]
+            for place in range(path.size):
+                to_head[place], to_tail[place] = distance[head, path[place]], distance[tail, path[place]]
+            least, target, turned = gain, -1, False
+            for begin, end in ((0, first - 1), (last + 1, path.size - 1)):  # between a gap and the next place
+                lengthened = least_lengthened(to_head, to_tail, hops, begin, end)
+                if lengthened < least:
+                    least, target = lengthened, begin
+                    while lengthened_by(to_head, to_tail, hops, target) > least:
+                        target += 1
+                    turned = to_head[target] + to_tail[target + 1] - hops[target] > least
             if target < 0:
                 continue
             chain = path[first : last + 1].copy()
@@ -127,5 +128,29 @@ def move_chains(distance: Codes, path: Ints) -> bool:
             else:
                 write(path[target + 1 : first].copy(), path[target + 1 + length :])
                 write(chain, path[target + 1 :])
+            hop_lengths(distance, path, hops)
             improved = True
     return improved
+
+
+@innermost
+def hop_lengths(distance: Codes, path: Ints, hops: Ints) -> None:
+    """The distance of each record of a path to the next."""
+    for place in range(path.size - 1):
+        hops[place] = distance[path[place], path[place + 1]]
+
+
+@innermost
+def least_lengthened(to_head: Ints, to_tail: Ints, hops: Ints, begin: int, end: int) -> int:
+    """By how much a path gets longer, at least, with a chain in one of some gaps, either way round."""
+    least = FAR
+    heads, tails, opened = to_head[begin : end + 1], to_tail[begin : end + 1], hops[begin:end]
+    for gap in range(opened.size):  # without branches: the processor takes several gaps at a time
+        least = min(least, lengthened_by(heads, tails, opened, gap))
+    return least
+
+
+@innermost
+def lengthened_by(to_head: Ints, to_tail: Ints, hops: Ints, gap: int) -> int:
+    there = min(to_head[gap] + to_tail[gap + 1], to_tail[gap] + to_head[gap + 1])
+    return int(there - hops[gap])

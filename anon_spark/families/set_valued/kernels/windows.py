@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.compiled import compiled, inner
-from anon_spark.kernels.bitmaps import Sets, Words, columns_of, in_common, size_of
+from anon_spark.compiled import compiled, inner, innermost
+from anon_spark.kernels.bitmaps import Bytes, Sets, columns_of, in_common, in_common_within, size_of
 from anon_spark.kernels.classes import Codes, Ints
 
 SPAN = 325
@@ -28,27 +28,26 @@ def window_neighbours(sets: Sets, order: Ints, k: int) -> Ints:
     """
     count = order.size
     ring = np.empty(count, dtype=np.int64)
-    placed = np.zeros(count, dtype=np.bool_)
-    near = np.zeros(count, dtype=np.int64)  # S: weighted distance to the last k - 1
+    near = np.zeros(count, dtype=np.int64)  # S: weighted distance to the last k - 1; far for records that are placed
     plain = np.zeros(count, dtype=np.int64)  # R: the same, unweighted
     rows = np.zeros((max(k - 1, 1), count), dtype=np.int64)  # distances to the last k - 1, by rank modulo k - 1
-    sizes, shared = np.diff(sets.offsets), np.empty(sets.bits.shape[0], dtype=np.int64)
-    columns = columns_of(sets.bits)
+    sizes, shared = (sets.offsets[1:] - sets.offsets[:-1])[order], np.empty(count, dtype=np.int64)
+    columns = columns_of(sets.bits[order])
     best = 0
     for rank in range(count):
-        record, row = order[best], rank % rows.shape[0]
-        ring[rank], placed[best] = record, True
-        in_common(sets, record, columns, 0, shared)
-        best = -1
-        for at in range(count):
-            if placed[at]:
-                continue
-            distance = sizes[order[at]] + sizes[record] - 2 * shared[order[at]]
+        row, size = rows[rank % rows.shape[0]], sizes[best]
+        ring[rank], near[best] = order[best], FAR // 2
+        in_common(sets, order[best], columns, 0, shared)
+        least = FAR
+        for at in range(count):  # without branches: the processor takes several records at a time
+            distance = sizes[at] + size - 2 * shared[at]
             near[at] += (k - 1) * distance - plain[at]
-            plain[at] += distance - rows[row, at]
-            rows[row, at] = distance
-            if best < 0 or near[at] < near[best]:
-                best = at
+            plain[at] += distance - row[at]
+            row[at] = distance
+            least = min(least, near[at])
+        best = 0
+        while near[best] > least:
+            best += 1
     return ring
 
 
@@ -56,12 +55,12 @@ class Windows(NamedTuple):
     """Per rank e of a ring: the window of the k - 1 records up to e, and the cost of the window of k records up to e.
 
     Of the shorter window: its cost F, the items that cost less with one more record (`less`: 2c ≥ k), and those that do
-    not cost more (`rest`: 2(c + 1) > k), both as columns of bitmaps: [word, rank].
+    not cost more (`rest`: 2(c + 1) > k), both as columns of bitmaps: [byte, rank].
     """
 
     short: Ints
-    less: Words
-    rest: Words
+    less: Bytes
+    rest: Bytes
     cost: Ints
 
 
@@ -75,23 +74,24 @@ def improved_ring(sets: Sets, order: Ints, k: int, span: int) -> Ints:
     count = ring.size
     if k < 2 or count < 2 * k:
         return ring
-    words = sets.bits.shape[1]
+    width = sets.bits.shape[1] * 64
     windows = Windows(
         np.zeros(count, dtype=np.int64),
-        np.zeros((words, count), dtype=np.uint64),
-        np.zeros((words, count), dtype=np.uint64),
+        np.zeros((width // 8, count), dtype=np.uint8),
+        np.zeros((width // 8, count), dtype=np.uint8),
         np.zeros(count, dtype=np.int64),
     )
-    counts = np.zeros(words * 64, dtype=np.int32)
+    counts = np.zeros(width, dtype=np.int32)
     refresh(sets, ring, k, windows, 0, count, counts)
     place = np.empty(count, dtype=np.int64)
     for rank in range(count):
         place[ring[rank]] = rank
     total = windows.cost.sum()
+    room = room_for(k, span)
     for _ in range(MAX_SWEEPS):
         saved = np.int64(0)
         for record in ring.copy():
-            change, gap = best_move(sets, ring, k, span, windows, place[record], counts)
+            change, gap = best_move(sets, ring, k, span, windows, place[record], counts, room)
             if change < 0:
                 move(ring, windows, place, place[record], gap, k)
                 refresh_moved(sets, ring, k, windows, place[record], gap, counts)
@@ -102,7 +102,7 @@ def improved_ring(sets: Sets, order: Ints, k: int, span: int) -> Ints:
     return ring
 
 
-@inner
+@innermost
 def shift_counts(sets: Sets, record: int, counts: Codes, times: int, k: int) -> int:
     """Add or remove a record; returns the change of Σ min(c, k - c) over all items."""
     change = np.int64(0)
@@ -127,22 +127,22 @@ def refresh(sets: Sets, ring: Ints, k: int, windows: Windows, first: int, number
         windows.cost[rank] = total
         total += shift_counts(sets, ring[(rank - k + 1) % count], counts, -1, k)
         windows.short[rank] = total
-        windows.less[:, rank] = np.uint64(0)
-        windows.rest[:, rank] = np.uint64(0)
+        windows.less[:, rank] = 0
+        windows.rest[:, rank] = 0
         for back in range(k - 1):
             record = ring[(rank - back) % count]
             for at in range(sets.offsets[record], sets.offsets[record + 1]):
                 item = sets.items[at]
-                bit = np.uint64(1) << np.uint64(item & 63)
+                bit = np.uint8(1 << (item & 7))
                 if 2 * counts[item] >= k:
-                    windows.less[item >> 6, rank] |= bit
+                    windows.less[item >> 3, rank] |= bit
                 if 2 * (counts[item] + 1) > k:
-                    windows.rest[item >> 6, rank] |= bit
+                    windows.rest[item >> 3, rank] |= bit
     for back in range(k - 1):
         shift_counts(sets, ring[(first + number - 1 - back) % count], counts, -1, k)
 
 
-@inner
+@innermost
 def without(sets: Sets, ring: Ints, k: int, rank: int, counts: Codes) -> int:
     """Cost of the k - 1 windows across a rank after its record is removed."""
     count = ring.size
@@ -158,9 +158,26 @@ def without(sets: Sets, ring: Ints, k: int, rank: int, counts: Codes) -> int:
     return int(summed)
 
 
-@compiled
+class Room(NamedTuple):
+    """Memory of `best_move`, for all records of a ring."""
+
+    joined: Ints
+    same: Ints
+    cost: Ints
+    short: Ints
+    few: Bytes
+
+
+@inner
+def room_for(k: int, span: int) -> Room:
+    most = 2 * (span + k)
+    numbers = np.empty((4, most), dtype=np.int64)
+    return Room(numbers[0], numbers[1], numbers[2], numbers[3], np.empty(most, dtype=np.uint8))
+
+
+@innermost
 def best_move(
-    sets: Sets, ring: Ints, k: int, span: int, windows: Windows, rank: int, counts: Codes
+    sets: Sets, ring: Ints, k: int, span: int, windows: Windows, rank: int, counts: Codes, room: Room
 ) -> tuple[int, int]:
     """The least change of W by moving the record of a rank, and the gap (as steps ahead of the rank) it would go to.
 
@@ -171,28 +188,42 @@ def best_move(
     gain = -without(sets, ring, k, rank, counts)
     for ahead in range(k):
         gain += windows.cost[(rank + ahead) % count]
+    # gaps as ranks from this one on: ahead, then behind
+    first = (k - 1, max(count - span, k - 1, span + 1) - count)
+    last = (min(span, count - k), -k)
+    begin = min(first)
+    # change(gap) = cost at the gap + Σ (joined - cost) over gap … gap + k - 1
+    number = max(last) - begin + k
+    joined, same, cost, short = room.joined[:number], room.same[:number], room.cost[:number], room.short[:number]
+    in_common_within(sets, record, windows.rest, rank + begin, room.few[:number], joined)
+    in_common_within(sets, record, windows.less, rank + begin, room.few[:number], same)
+    round_from(windows.cost, rank + begin, cost)
+    round_from(windows.short, rank + begin, short)
+    for step in range(joined.size):
+        joined[step] = short[step] + size - joined[step] - same[step] - cost[step]
+    for ahead in range(k):
+        for step in range(joined.size - k + 1):
+            cost[step] += joined[step + ahead]
     best, gap = np.int64(0), -1
     for side in range(2):
-        first, last = (k - 1, min(span, count - k)) if side == 0 else (max(count - span, k - 1, span + 1), count - k)
-        if first > last:
-            continue
-        # ins(gap) = Σ G over gap … gap + k - 1, less Σ cost over gap + 1 … gap + k - 1: two running sums
-        joined, same = np.empty(last - first + k, dtype=np.int64), np.empty(last - first + k, dtype=np.int64)
-        in_common(sets, record, windows.rest, rank + first, joined)
-        in_common(sets, record, windows.less, rank + first, same)
-        for step in range(joined.size):
-            joined[step] = windows.short[(rank + first + step) % count] + size - joined[step] - same[step]
-        inserted = np.int64(0)
-        for step in range(k - 1):
-            inserted += joined[step] - windows.cost[(rank + first + step) % count]
-        inserted += windows.cost[(rank + first) % count]  # the first of each k windows is not included yet
-        for here in range(first, last + 1):
-            step = here - first
-            inserted += joined[step + k - 1] - windows.cost[(rank + here + k - 1) % count]
-            if inserted - gain < best:
-                best, gap = inserted - gain, here
-            inserted += windows.cost[(rank + here + 1) % count] - joined[step]
+        changes, least = cost[first[side] - begin : max(first[side], last[side] + 1) - begin], FAR
+        for step in range(changes.size):
+            least = min(least, changes[step])
+        if least - gain < best:
+            best, step = least - gain, 0
+            while changes[step] > least:
+                step += 1
+            gap = (first[side] + step) % count
     return int(best), int(gap)
+
+
+@innermost
+def round_from(values: Ints, first: int, found: Ints) -> None:
+    """Values from one on, round the ring; fills `found`."""
+    at = first % values.size
+    for place in range(found.size):
+        found[place] = values[at]
+        at = at + 1 if at + 1 < values.size else 0
 
 
 @compiled
@@ -207,18 +238,28 @@ def move(ring: Ints, windows: Windows, place: Ints, rank: int, gap: int, k: int)
         ring[to] = ring[source]
         place[ring[to]] = to
         windows.short[to], windows.cost[to] = windows.short[source], windows.cost[source]
-    for word in range(windows.less.shape[0]):
-        pulled(windows.less[word], rank, steps, ahead)
-        pulled(windows.rest[word], rank, steps, ahead)
+    for byte in range(windows.less.shape[0]):
+        pulled(windows.less[byte], rank, steps, ahead)
+        pulled(windows.rest[byte], rank, steps, ahead)
     landed = (rank + steps) % count if ahead else (rank - steps) % count
     ring[landed] = record
     place[record] = landed
 
 
-@inner
-def pulled(values: Words, rank: int, steps: int, ahead: bool) -> None:
+@innermost
+def pulled(values: Bytes, rank: int, steps: int, ahead: bool) -> None:
     """Let the values of the next `steps` ranks of a ring, ahead or behind, each take the place of the one before it."""
     to, count = rank, values.size
+    first = rank if ahead else rank - steps
+    if first >= 0 and first + steps < count:  # the processor moves many values at a time
+        part = values[first : first + steps + 1]
+        if ahead:
+            for at in range(steps):
+                part[at] = part[at + 1]
+        else:
+            for at in range(steps):
+                part[steps - at] = part[steps - at - 1]
+        return
     for _ in range(steps):
         source = to + 1 if ahead else to - 1
         source = 0 if source == count else count - 1 if source < 0 else source
