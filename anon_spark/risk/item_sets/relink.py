@@ -45,6 +45,7 @@ _ITEMS, _CERTAIN, _CHUNK, _DRAWS, _BLOCKS, _SLOTS = (
     PREFIX + name for name in ("items", "certain", "chunk", "draws", "blocks", "slots")
 )
 _DISTANCE, _TIES, _HITS, _ATTACK, _CHANCE = (PREFIX + name for name in ("distance", "ties", "hits", "attack", "chance"))
+_PLACE, _IS_FIRST = (PREFIX + name for name in ("place", "is_first"))  # of a draw among those of a record
 _NOWHERE = 2**62
 
 
@@ -173,8 +174,8 @@ def relink_attack_to_be(
             f"{LINK} long, {_DISTANCE} long, {_TIES} long, {_DRAWS} array<int>, {_BLOCKS} array<long>, {_HITS} array<boolean>",
         )
     )
-    outcome = f"{_ATTACK} string, {LINK} long, {DRAW} int, {BLOCK} long, {_CHANCE} double"
-    simulated = sample.select(LINK, _DRAWS, _BLOCKS, _SLOTS).mapInArrow(_most_frequent, outcome)
+    outcome = f"{_ATTACK} string, {DRAW} int, {BLOCK} long, {_CHANCE} double, {_IS_FIRST} boolean"
+    simulated = sample.select(_DRAWS, _BLOCKS, _SLOTS).mapInArrow(_most_frequent, outcome)
     by_size = _by_size(_picked(met).unionByName(simulated))
     return Pending.of(by_size, lambda found: (_risk("fit", found, degree), _risk("simulation", found, degree)))
 
@@ -256,37 +257,43 @@ def _picked(met: DataFrame) -> DataFrame:
     """The chance of each record in each draw, from what the chunks of rows hold for it."""
     record = Window.partitionBy(LINK)
     nearest = met.withColumn("least", F.min(_DISTANCE).over(record)).where(F.col(_DISTANCE) == F.col("least"))
-    zipped = nearest.select(LINK, _TIES, F.explode(F.arrays_zip(_DRAWS, _BLOCKS, _HITS)).alias("of"))
+    zipped = nearest.select(LINK, _TIES, F.posexplode(F.arrays_zip(_DRAWS, _BLOCKS, _HITS)).alias(_PLACE, "of"))
     names = {_DRAWS: DRAW, _BLOCKS: BLOCK, _HITS: _HITS}
-    drawn = zipped.select(LINK, _TIES, *(F.col("of")[name].alias(other) for name, other in names.items()))
+    drawn = zipped.select(LINK, _TIES, _PLACE, *(F.col("of")[name].alias(other) for name, other in names.items()))
     chance = F.when(F.max(_HITS), 1 / F.sum(_TIES)).otherwise(F.lit(0.0))
-    picked = drawn.groupBy(LINK, DRAW, BLOCK).agg(chance.alias(_CHANCE))
-    return picked.select(F.lit("fit").alias(_ATTACK), LINK, DRAW, BLOCK, _CHANCE)
+    picked = drawn.groupBy(LINK, DRAW, BLOCK).agg(chance.alias(_CHANCE), (F.min(_PLACE) == 0).alias(_IS_FIRST))
+    return picked.select(F.lit("fit").alias(_ATTACK), DRAW, BLOCK, _CHANCE, _IS_FIRST)
 
 
 def _most_frequent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Records with their draws → the chance in every second draw of the slots that were most frequent in the others."""
     for batch in batches:
-        outcomes: list[tuple[int, int, int, float]] = []
-        for link, draws, blocks, slots in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        outcomes: list[tuple[int, int, float, bool]] = []
+        for draws, blocks, slots in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             seen, times = np.unique(np.array(slots[::2]), return_counts=True)
             likely = set(seen[times == times.max()].tolist())
-            tried = zip(draws[1::2], blocks[1::2], slots[1::2], strict=True)
-            outcomes += [(link, draw, block, (slot in likely) / len(likely)) for draw, block, slot in tried]
-        kinds = (pa.int64(), pa.int32(), pa.int64(), pa.float64())
+            tried = enumerate(zip(draws[1::2], blocks[1::2], slots[1::2], strict=True))
+            outcomes += [(draw, block, (slot in likely) / len(likely), at == 0) for at, (draw, block, slot) in tried]
+        kinds = (pa.int32(), pa.int64(), pa.float64(), pa.bool_())
         columns = [pa.array([row[at] for row in outcomes], kind) for at, kind in enumerate(kinds)]
         attack = pa.array(["simulation"] * len(outcomes), pa.string())
-        yield pa.RecordBatch.from_arrays([attack, *columns], names=[_ATTACK, LINK, DRAW, BLOCK, _CHANCE])
+        yield pa.RecordBatch.from_arrays([attack, *columns], names=[_ATTACK, DRAW, BLOCK, _CHANCE, _IS_FIRST])
 
 
 def _by_size(chances: DataFrame) -> DataFrame:
-    """Chances → one row per attack and size of a unit: how many units, and sums of their successes and of the squares."""
-    units = chances.groupBy(_ATTACK, DRAW, BLOCK).agg(F.count(F.lit(1)).alias("size"), F.sum(_CHANCE).alias("wins"))
-    records = chances.groupBy(_ATTACK).agg(F.countDistinct(LINK).alias("records"))
+    """Chances → one row per attack and size of a unit: units, sums of their successes and of the squares, and records.
+
+    A record is counted where it is for the first time: the chances are computed once, not once more for their records.
+    """
+    sums = (F.count(F.lit(1)).alias("size"), F.sum(_CHANCE).alias("wins"), F.count_if(_IS_FIRST).alias("records"))
+    units = chances.groupBy(_ATTACK, DRAW, BLOCK).agg(*sums)
     sized = units.groupBy(_ATTACK, "size").agg(
-        F.count(F.lit(1)).alias("units"), F.sum("wins").alias("wins"), F.sum(F.col("wins") ** 2).alias("squares")
+        F.count(F.lit(1)).alias("units"),
+        F.sum("wins").alias("wins"),
+        F.sum(F.col("wins") ** 2).alias("squares"),
+        F.sum("records").alias("records"),
     )
-    return sized.join(beside(records), _ATTACK).orderBy(_ATTACK, "size")
+    return sized.orderBy(_ATTACK, "size")
 
 
 def _risk(attack: Attack, by_size: Sequence[Row], degree: int) -> RelinkRisk:
@@ -301,7 +308,7 @@ def _risk(attack: Attack, by_size: Sequence[Row], degree: int) -> RelinkRisk:
     spread = squares.sum() - 2 * rate * (wins @ size) + rate**2 * (units @ size**2)
     return RelinkRisk(
         attack=attack,
-        records=rows[0]["records"],
+        records=sum(row["records"] for row in rows),
         trials=int(trials),
         units=int(units.sum()),
         even_units=trials**2 / float(units @ size**2),

@@ -193,12 +193,12 @@ def test_every_other_check_refuses_its_fault(town: Town, tmp_path: Path, monkeyp
         found = evidence(self)
         more = F.when(F.col(LINK) == 3, F.array_append("basket", "unheard of")).otherwise(F.col("basket"))
         lost = (F.col(LINK) == 5) & ~F.col("_anon_chosen")
-        return {"linked": found["linked"].withColumn("basket", more), "edges": found["edges"].where(~lost)}
+        return {**found, "linked": found["linked"].withColumn("basket", more), "edges": found["edges"].where(~lost)}
 
-    def always_the_same(self: SetValuedRecoding, keys: Sequence[str]) -> DataFrame:
+    def always_the_same(self: SetValuedRecoding, keys: Sequence[str], blocks: int | None = None) -> DataFrame:
         """An assignment that is not drawn: who knows the method knows it."""
         numbers = F.explode(F.sequence(F.lit(0), F.lit(len(keys) - 1))).alias(DRAW)
-        return again(self, keys[:1]).drop(DRAW).select("*", numbers)
+        return again(self, keys[:1], blocks).drop(DRAW).select("*", numbers)
 
     names = [BASE, UNCERTAIN, MAX_ERRORS, "religion"]
 
