@@ -5,9 +5,7 @@ The frames are those of `guarantees/nonreciprocal`. No verdict has a frame: it w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
-from operator import or_
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,7 @@ from anon_spark.auditing.reading.item_sets import (
     numbered,
     require_lists,
 )
-from anon_spark.auditing.reading.sums import FAULTY, fault_sums
+from anon_spark.auditing.reading.sums import FAULTY, sum_of
 from anon_spark.auditing.reading.values import exact, private, require_columns
 from anon_spark.auditing.truth.common_items import faults_of
 from anon_spark.auditing.verdict import Kind, Verdict
@@ -32,6 +30,11 @@ from anon_spark.pending import Pending
 _EDGES, _PLACES, _ITEMS = (private(name) for name in ("edges", "places", "items"))
 _EDGE_FAULTS = ("outside", "too_many", "missing")
 _ROW_FAULTS = ("loose",)
+_FIELD_FAULTS = {
+    "nulls": "have a null",
+    "unsorted": "have a list that is not sorted or names an item twice",
+    "errors": f"have a number of {MAX_ERRORS} that their uncertain items do not allow",
+}
 
 
 def verify_fields(release: DataFrame) -> Verdict:
@@ -50,27 +53,37 @@ def fields_check(release: DataFrame) -> Pending[Verdict]:
     require_lists(release, [BASE, UNCERTAIN], "release")
     if release.schema[MAX_ERRORS].dataType.typeName() not in ("integer", "long", "short", "byte"):
         raise ConfigurationError(f"Column {MAX_ERRORS} of the release must be a whole number.")
-    lists, errors = [exact(release, name) for name in (BASE, UNCERTAIN)], F.col(MAX_ERRORS)
-    null = reduce(or_, [F.isnull(column) for column in (*lists, errors)])
-    size = F.size(UNCERTAIN)
-    faults = {
-        "nulls": null | reduce(or_, [F.exists(column, F.isnull) for column in lists]),
-        "unsorted": reduce(or_, [F.sort_array(F.array_distinct(column)) != column for column in map(F.array_compact, lists)]),
-        "errors": (errors < 0) | (errors > size) | ((errors == 0) != (size == 0)),
-    }
-    texts = {
-        "nulls": "have a null",
-        "unsorted": "have a list that is not sorted or names an item twice",
-        "errors": f"have a number of {MAX_ERRORS} that their uncertain items do not allow",
-    }
-    known = {name: F.coalesce(fault, F.lit(False)) for name, fault in faults.items()}
-    counted = release.agg(F.count(F.lit(1)).alias("rows"), *fault_sums(known))
-    return Pending.of(counted, lambda found: _fields_verdict(found[0], texts))
+    read = release.select(
+        *(exact(release, name).cast("array<string>").alias(name) for name in (BASE, UNCERTAIN)), F.col(MAX_ERRORS).cast("long")
+    )
+    found = read.mapInArrow(_malformed, ", ".join(f"{name} long" for name in ("rows", FAULTY, *_FIELD_FAULTS)))
+    return Pending.of(found.agg(*map(sum_of, found.columns)), lambda sums: _fields_verdict(sums[0]))
 
 
-def _fields_verdict(counts: Row, texts: Mapping[str, str]) -> Verdict:
+def _malformed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of a release → how many they are, how many have any fault, and how many have which."""
+    for batch in batches:
+        errors, sizes = batch.column(2), pc.list_value_length(batch.column(1))
+        nulls, unsorted = np.asarray(errors.is_null()), np.zeros(batch.num_rows, dtype=np.bool_)
+        for lists in batch.columns[:2]:
+            of_row, items = np.asarray(pc.list_parent_indices(lists)), pc.list_flatten(lists)
+            known = np.asarray(items.is_valid())
+            nulls |= np.asarray(lists.is_null())
+            nulls[of_row[~known]] = True
+            of_row, items = of_row[known], items.drop_null()
+            rises = np.asarray(pc.less(items[:-1], items[1:]))  # as bytes, in UTF-8
+            unsorted[of_row[1:][(of_row[1:] == of_row[:-1]) & ~rises]] = True
+        size, most = (np.asarray(numbers.fill_null(0), dtype=np.int64) for numbers in (sizes, errors))
+        told = np.asarray(errors.is_valid()) & np.asarray(sizes.is_valid())
+        impossible = (most < 0) | (told & ((most > size) | ((most == 0) != (size == 0))))
+        faults = (nulls | unsorted | impossible, nulls, unsorted, impossible)
+        counts = [batch.num_rows, *(int(np.count_nonzero(fault)) for fault in faults)]
+        yield pa.RecordBatch.from_arrays([pa.array([count]) for count in counts], names=["rows", FAULTY, *_FIELD_FAULTS])
+
+
+def _fields_verdict(counts: Row) -> Verdict:
     rows = counts["rows"]
-    parts = [f"{counts[name]} of {rows} rows {text}." for name, text in texts.items() if counts[name]]
+    parts = [f"{counts[name]} of {rows} rows {text}." for name, text in _FIELD_FAULTS.items() if counts[name]]
     if not rows:
         parts = ["the release is empty, there is nothing to publish."]
     return Verdict(
@@ -80,7 +93,7 @@ def _fields_verdict(counts: Row, texts: Mapping[str, str]) -> Verdict:
         violations=counts[FAULTY],
         checked=rows,
         detail=" ".join(parts) or f"all {rows} rows are well formed.",
-        facts={name: counts[name] for name in ("rows", *texts)},
+        facts={name: counts[name] for name in ("rows", *_FIELD_FAULTS)},
     )
 
 
