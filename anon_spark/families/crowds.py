@@ -59,7 +59,7 @@ def frequent_items_to_be(
 
 
 def _counted(first_place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Lists of items → in how many rows of each batch an item is, by place: Spark's own lists of pairs are many times as slow."""
+    """Lists of items → in how many rows of each batch an item is, by place."""
     for batch in batches:
         for place, lists in enumerate(batch.columns, first_place):
             encoded = pc.list_flatten(lists).dictionary_encode(null_encoding="encode")

@@ -77,6 +77,15 @@ def test_utility_loss_of_any_size(spark: SparkSession) -> None:
     assert (round(finer, 4), round(coarser, 4)) == (0.4, 0.2222)
 
 
+def test_utility_loss_of_too_many_sizes_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = spark.createDataFrame([([["a"], ["b", "c"]],)], "items array<array<string>>")
+    monkeypatch.setattr("anon_spark.metrics.utility_loss.MOST_SIZES", 3)
+    assert utility_loss(release, "items", 3).rows == 1
+    monkeypatch.setattr("anon_spark.metrics.utility_loss.MOST_SIZES", 2)
+    with pytest.raises(LimitExceeded, match="more than 2"):
+        utility_loss(release, "items", 3)
+
+
 def test_utility_loss_of_nothing(spark: SparkSession) -> None:
     plain = utility_loss(table_of(spark, [["a", "b"], []], "x"), "x", 2)
     assert plain == (0.0, None, 2, 1, 1, 1.0)
