@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -65,6 +65,16 @@ def crossed(frame: DataFrame, few: DataFrame) -> DataFrame:
     if not _IN_ONE_TASK.get():
         return frame.crossJoin(F.broadcast(few))
     return frame.crossJoin(few.coalesce(1).hint("shuffle_replicate_nl")).coalesce(1)  # Spark forgets that it was one partition
+
+
+def only_null() -> Column:
+    """A list with nothing but a null. What is done with it is compiled by Spark; a function of every item is interpreted."""
+    return F.array(F.lit(None).cast("string"))
+
+
+def has_null(texts: Column) -> Column:
+    """Whether a list of texts has a null in it; null where there is no list."""
+    return F.size(F.array_intersect(texts, only_null())) > 0
 
 
 def setting(spark: SparkSession, name: str, default: str) -> str:

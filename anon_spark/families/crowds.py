@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial, reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from anon_spark.auditing.guarantees.k_anonymity import buckets_of, classes_by_size
+from anon_spark.auditing.reading.item_sets import Ints, items_in, rows_by_item
 from anon_spark.columns import PREFIX, ROWS
 from anon_spark.engine import gathered
 from anon_spark.model.distributions import Crowds
@@ -36,15 +39,16 @@ def frequent_items_to_be(
 ) -> Pending[list[tuple[str, tuple[int, ...]]]]:
     """The most frequent items of columns of lists: the item, and how many rows have it in each list.
 
-    by: the places of the lists that decide: at least k rows must have an item there, and the most frequent are taken. No row
-    may have it in two of them.
+    A column of lists of lists has two places: of items that are alone in their inner list, and of the others.
+    by: the places that decide: at least k rows must have an item there, and the most frequent are taken. No row may have it in
+    two of them.
     Cost: a scan of every frame and one groupBy; at most MOST_ITEMS rows reach the driver.
     """
     cells, places = list[DataFrame](), 0
     for frame, columns in lists:
-        items = frame.select(*(column.cast("array<string>").alias(f"{ITEM}{at}") for at, column in enumerate(columns)))
+        items = frame.select(*(column.alias(f"{ITEM}{at}") for at, column in enumerate(columns)))
         cells.append(items.mapInArrow(partial(_counted, places), f"{ITEM} string, {PLACES} int, {ROWS} long"))
-        places += len(columns)
+        places += sum(2 if _is_nested(field.dataType) else 1 for field in items.schema.fields)
     of_place = [F.when(F.col(PLACES) == place, F.col(ROWS)).otherwise(0) for place in range(places)]
     counts = [F.sum(rows).alias(f"{PLACES}{place}") for place, rows in enumerate(of_place)]
     deciding = reduce(add, (F.col(f"{PLACES}{place}") for place in by))
@@ -61,10 +65,22 @@ def frequent_items_to_be(
 def _counted(first_place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Lists of items → in how many rows of each batch an item is, by place."""
     for batch in batches:
-        for place, lists in enumerate(batch.columns, first_place):
-            encoded = pc.list_flatten(lists).dictionary_encode(null_encoding="encode")
-            codes, row = np.asarray(encoded.indices, dtype=np.int64), np.asarray(pc.list_parent_indices(lists), dtype=np.int64)
-            number = max(1, len(encoded.dictionary))
-            rows = np.bincount(np.unique(row * number + codes) % number, minlength=len(encoded.dictionary))
-            columns = [encoded.dictionary, pa.array(np.full(rows.size, place, dtype=np.int32)), pa.array(rows)]
+        parts = [part for lists in batch.columns for part in _parts(lists)]
+        for place, (items, row) in enumerate(parts, first_place):
+            counted, rows = rows_by_item(items.cast(pa.string()), row)
+            columns = [counted, pa.array(np.full(rows.size, place, dtype=np.int32)), pa.array(rows)]
             yield pa.RecordBatch.from_arrays(columns, names=[ITEM, PLACES, ROWS])
+
+
+def _is_nested(kind: T.DataType) -> bool:
+    return isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.ArrayType)
+
+
+def _parts(lists: Any) -> list[tuple[Any, Ints]]:
+    """The items of lists and their rows; of lists of lists those that are alone in an inner list, and the others."""
+    items, row = items_in(lists)
+    inner = pc.list_flatten(lists)
+    if not pa.types.is_list(inner.type):
+        return [(items, row)]
+    alone = np.asarray(pc.list_value_length(inner))[np.asarray(pc.list_parent_indices(inner))] == 1
+    return [(items.filter(pa.array(chosen)), row[chosen]) for chosen in (alone, ~alone)]

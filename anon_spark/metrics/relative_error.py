@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS, is_reserved, quoted
-from anon_spark.engine import crossed, small_frame
+from anon_spark.engine import crossed, runs_in_one_task, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.metrics.query_error import distinct, pieces, places, presence
 from anon_spark.model.hierarchy import Hierarchy
@@ -31,6 +31,7 @@ from anon_spark.pending import Pending, together
 from anon_spark.primitives.encoding import fractions, with_keys
 from anon_spark.primitives.rounds import collect_small
 from anon_spark.primitives.tables import require_columns
+from anon_spark.primitives.tasks import MOST_TASKS, shared_tasks
 
 Kind = tuple[int, int]
 Relational = Mapping[str, Hierarchy | None]  # None: a number without hierarchy, published as a range
@@ -86,13 +87,14 @@ def draw_workload(
     """
     keyed = _keyed(source, relational, items)
     names = [name for name in keyed.columns if name != _ITEMS]
-    apart = small_frame(
-        source.sparkSession, pa.table({_SENSITIVE: pa.array([sorted(sensitive)], pa.list_(pa.string()))})
-    )
-    shown = F.sort_array(F.array_except(F.array_compact(_ITEMS), _SENSITIVE)).alias(_ITEMS)
-    content = crossed(keyed, apart).select(*names, shown).groupBy(*names, _ITEMS)
+    not_drawn = pa.table({_SENSITIVE: pa.array([[*sorted(sensitive), None]], pa.list_(pa.string()))})
+    apart = small_frame(source.sparkSession, not_drawn)
+    shown = F.sort_array(F.array_except(_ITEMS, _SENSITIVE)).alias(_ITEMS)
+    content = crossed(keyed, apart).select(*names, shown)
+    if not runs_in_one_task():  # in so many tasks: Spark would join them into one, by the size of all kinds together
+        content = content.repartition(shared_tasks(source.sparkSession, MOST_TASKS), *names, _ITEMS)
     # equal rows are numbered, so that each of them can be drawn
-    numbered = content.agg(F.count(F.lit(1)).alias(_TIMES)).withColumn(
+    numbered = content.groupBy(*names, _ITEMS).agg(F.count(F.lit(1)).alias(_TIMES)).withColumn(
         _TIMES, F.explode(F.sequence(F.lit(1), F.col(_TIMES).cast("int")))
     )
     parts = [part for name in names for part in (F.isnull(name), F.col(name))]

@@ -23,6 +23,7 @@ from anon_spark.errors import ConfigurationError, DataError, LimitExceeded
 from anon_spark.pending import Pending
 from anon_spark.primitives.tables import require_columns
 
+SIZE_BITS = 31
 MOST_SIZES = 1_000_000  # different pairs of the size of a generalized item and of its row
 
 _SIZE, _TOTAL, _TIMES = (PREFIX + name for name in ("size", "total", "times"))
@@ -69,9 +70,10 @@ def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
         ends = np.cumsum(lengths)
         totals = np.repeat(before[ends] - before[ends - lengths], lengths)
-        pairs, times = np.unique(np.stack([sizes, totals]), axis=1, return_counts=True)
+        pairs, times = np.unique(totals << SIZE_BITS | sizes, return_counts=True)
         empty = int(np.count_nonzero(lengths == 0))
-        columns = [np.append(pairs[0], 0).astype(np.int32), np.append(pairs[1], 0).astype(np.int32), np.append(times, empty)]
+        size, total = pairs & ((1 << SIZE_BITS) - 1), pairs >> SIZE_BITS
+        columns = [np.append(size, 0).astype(np.int32), np.append(total, 0).astype(np.int32), np.append(times, empty)]
         yield pa.RecordBatch.from_arrays(list(map(pa.array, columns)), names=[_SIZE, _TOTAL, _TIMES])
 
 

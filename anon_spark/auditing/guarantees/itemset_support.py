@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
+from functools import partial, reduce
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from anon_spark.auditing.guarantees.item_numbers import (
+    Hashing,
+    distinct_items,
+    groups_in,
+    hashing,
+    numbers_of,
+    sets_of,
+    sound_rows,
+)
 from anon_spark.auditing.guarantees.itemset_walk import Entries, walk
 from anon_spark.auditing.guarantees.k_anonymity import classes_by_size, size_facts
 from anon_spark.auditing.reading.item_sets import (
@@ -178,7 +187,7 @@ def _verdict(
 
 
 def _sound(release: DataFrame, promise: _Promise) -> Column:
-    """Whether a row is well formed, by a cheap test; `_malformed` says what is wrong."""
+    """Whether a row is well formed; `_malformed` says what is wrong."""
     groups = exact(release, promise.items)
     flat = F.flatten(groups)
     sound = (
@@ -187,12 +196,15 @@ def _sound(release: DataFrame, promise: _Promise) -> Column:
         & ~F.exists(flat, F.isnull)
         & (F.size(F.array_distinct(flat)) == F.size(flat))
     )
-    for name in promise.relational:
-        sound = sound & ~_bad_range(release, name)
+    return F.coalesce(sound, F.lit(False)) & _others_sound(release, promise)
+
+
+def _others_sound(release: DataFrame, promise: _Promise) -> Column:
+    """Whether what is beside the generalized items of a row is well formed."""
+    sound = reduce(and_, [~_bad_range(release, name) for name in promise.relational], F.lit(True))
     if promise.sensitive is not None:
-        secret = exact(release, promise.sensitive)
-        ordered = (F.sort_array(F.array_distinct(secret)) == secret) & ~F.exists(secret, F.isnull)
-        sound = sound & ordered & ~F.arrays_overlap(flat, secret)
+        secret, flat = exact(release, promise.sensitive), F.flatten(exact(release, promise.items))
+        sound = sound & (secret == item_set(promise.sensitive)) & ~F.arrays_overlap(flat, secret)
     return F.coalesce(sound, F.lit(False))
 
 
@@ -254,11 +266,6 @@ def _distinct_sizes(groups: Column) -> Column:
 # -- classes --------------------------------------------------------------------------------------------------------
 
 
-def numbered_item(item: Column, seed: int) -> Column:
-    """A 64-bit number for a generalized item; callers check that no two items share one."""
-    return F.xxhash64(F.lit(seed), item)
-
-
 @dataclass(frozen=True)
 class _Reading:
     """The reading of generalized items as numbers. kindly: malformed items, which are counted apart, are repaired first."""
@@ -279,19 +286,20 @@ class _Reading:
     def entries(self, release: DataFrame) -> DataFrame:
         """One row per class, set of generalized items (as numbers) and set of sensitive items: how many rows are like that, and
         whether they are sound."""
-        promise, seed = self.promise, self.seed
+        promise = self.promise
         keys = [exact(release, name).alias(key) for name, key in zip(promise.relational, promise.keys, strict=True)]
-        numbers = F.transform(self.generalized(release), lambda item: numbered_item(item, seed))
         secret = no_items() if promise.sensitive is None else item_set(promise.sensitive)
-        sound = F.lit(True) if self.kindly else _sound(release, promise)
-        known = F.coalesce(F.sort_array(F.array_distinct(numbers)), F.array().cast("array<long>"))
-        named = release.select(*keys, known.alias(_ITEMS), secret.alias(_SENSITIVE), sound.alias(_SOUND))
-        return named.groupBy(*promise.keys, _ITEMS, _SENSITIVE, _SOUND).agg(F.count(F.lit(1)).alias(ROWS))
+        others = F.lit(True) if self.kindly else _others_sound(release, promise)
+        named = release.select(*keys, self.generalized(release).alias(_ITEMS), secret.alias(_SENSITIVE), others.alias(_SOUND))
+        numbers = T.StructField(_ITEMS, T.ArrayType(T.LongType()))
+        schema = T.StructType([numbers if field.name == _ITEMS else field for field in named.schema.fields])
+        numbered_rows = named.mapInArrow(partial(_numbered, hashing(self.seed), to_arrow_schema(schema)), schema)
+        return numbered_rows.groupBy(*promise.keys, _ITEMS, _SENSITIVE, _SOUND).agg(F.count(F.lit(1)).alias(ROWS))
 
     def names(self, release: DataFrame) -> DataFrame:
         """Every generalized item of the release once, with its number."""
-        distinct = release.select(F.explode(self.generalized(release)).alias(_ITEM)).distinct()
-        return distinct.withColumn(_NUMBER, numbered_item(F.col(_ITEM), self.seed))
+        listed = release.select(self.generalized(release).alias(_ITEMS))
+        return listed.mapInArrow(partial(_named, hashing(self.seed)), f"{_ITEM} array<string>, {_NUMBER} long").distinct()
 
     def walked(self, release: DataFrame) -> Pending[dict[str, Any]]:
         """Sums over all classes, and how many names and numbers the items have: whether the numbers are one to one."""
@@ -349,6 +357,30 @@ class _Reading:
         shown = [F.col(key).alias(name) for key, name in zip(keys, promise.relational, strict=True)]
         most = [] if promise.sensitive is None else [F.col(_MOST).alias("most")]
         return sets.select(*shown, "itemset", F.col(ROWS).alias("rows"), *most)
+
+
+def _numbered(hashes: Hashing, schema: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows with the numbers of their generalized items, and whether also these are well formed."""
+    for batch in batches:
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        lists = columns[_ITEMS]
+        groups, hashed = groups_in(lists, hashes)
+        offsets, numbers = sets_of(groups, numbers_of(groups, hashed))
+        sound = np.asarray(columns[_SOUND]) & np.asarray(lists.is_valid()) & sound_rows(groups)
+        columns[_ITEMS] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(numbers))
+        columns[_SOUND] = pa.array(sound)
+        yield from pa.table(columns).cast(schema).to_batches()
+
+
+def _named(hashes: Hashing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Every generalized item of a batch, with its number."""
+    for batch in batches:
+        lists = batch.column(0)
+        groups, hashed = groups_in(lists, hashes)
+        numbers = numbers_of(groups, hashed)
+        places = distinct_items(groups, numbers)
+        items = pc.list_flatten(lists).take(pa.array(places, pa.int64())).cast(pa.list_(pa.string()))
+        yield pa.RecordBatch.from_arrays([items, pa.array(numbers[places])], names=[_ITEM, _NUMBER])
 
 
 def _read(table: pa.Table) -> tuple[Entries, Ints]:

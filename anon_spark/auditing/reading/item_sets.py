@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.values import quoted
 from anon_spark.compiled import compiled, inner
+from anon_spark.engine import only_null
 from anon_spark.errors import ConfigurationError
 
 Ints = NDArray[np.int64]
@@ -46,7 +47,7 @@ def no_items() -> Column:
 
 def as_set(items: Column) -> Column:
     """A list with every item once; nulls in it are no items, and no list is an empty one."""
-    return F.array_distinct(F.array_compact(F.coalesce(items.cast("array<string>"), no_items())))
+    return F.array_except(F.coalesce(items.cast("array<string>"), no_items()), only_null())
 
 
 def item_set(name: str) -> Column:
@@ -79,6 +80,22 @@ def numbered(lists: pa.ChunkedArray[Any], names: pa.StringArray) -> Lists:
     sizes = np.asarray(pc.list_value_length(lists).fill_null(0), dtype=np.int64)
     flat = pc.list_flatten(lists).cast(pa.string())
     return offsets_of(sizes), np.asarray(pc.index_in(flat, value_set=names).fill_null(-1), dtype=np.int64)
+
+
+def items_in(lists: Any) -> tuple[Any, Ints]:
+    """The items of lists, or of lists of lists, and which row each is in."""
+    items, rows = pc.list_flatten(lists), np.asarray(pc.list_parent_indices(lists), dtype=np.int64)
+    if pa.types.is_list(items.type):
+        items, rows = pc.list_flatten(items), rows[np.asarray(pc.list_parent_indices(items), dtype=np.int64)]
+    return items, rows
+
+
+def rows_by_item(items: Any, rows: Ints) -> tuple[Any, Ints]:
+    """Every item once, a null counts as one, and in how many rows it is."""
+    encoded = items.dictionary_encode(null_encoding="encode")
+    number = len(encoded.dictionary)
+    places = np.unique(rows * max(1, number) + np.asarray(encoded.indices, dtype=np.int64))
+    return encoded.dictionary, np.bincount(places % max(1, number), minlength=number)
 
 
 def offsets_of(sizes: Ints | Marks) -> Ints:

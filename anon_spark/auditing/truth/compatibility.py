@@ -23,11 +23,12 @@ from anon_spark.auditing.reading.item_sets import (
 )
 from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest_hashes
 from anon_spark.auditing.reading.sums import total
-from anon_spark.auditing.reading.values import private, quoted, require_columns
+from anon_spark.auditing.reading.values import exact, private, quoted, require_columns
 from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.columns import BASE, MAX_ERRORS, ROWS, UNCERTAIN
 from anon_spark.compiled import compiled
+from anon_spark.engine import has_null
 from anon_spark.errors import ConfigurationError
 from anon_spark.pending import Pending, together
 
@@ -94,7 +95,7 @@ def nr_compat_check(
         F.count(F.lit(1)).alias("source"),
         F.count_if(~listed).alias("unlisted"),
         total(listed, F.col(_HASH)).alias("source_mark"),
-        F.count_if(F.exists(quoted(items), F.isnull)).alias("holes"),
+        F.count_if(has_null(exact(source, items))).alias("holes"),
     )
     of_release = release.select(mark(release, kept).alias(_HASH)).agg(
         F.count(F.lit(1)).alias("published"), total(F.lit(True), F.col(_HASH)).alias("mark")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 import pyarrow as pa
@@ -13,11 +13,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anon_spark.auditing.reading.item_sets import item_set, no_items, require_item_groups, require_lists, together
+from anon_spark.auditing.reading.item_sets import (
+    item_set,
+    items_in,
+    no_items,
+    require_item_groups,
+    require_lists,
+    rows_by_item,
+    together,
+)
 from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, Climb, source_totals, with_codes, with_scope
 from anon_spark.auditing.reading.values import HI, LO, exact, hashed, private, quoted, require_columns
 from anon_spark.auditing.truth.full_domain import PUBLISHED, SOURCE, check_recoding, raw_column
-from anon_spark.engine import crossed, small_frame
+from anon_spark.columns import ROWS
+from anon_spark.engine import crossed, has_null, small_frame
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
@@ -27,6 +36,8 @@ LEFT_OUT = private("left_out")
 LEAST, GREATEST = private("least"), private("greatest")
 
 _HOLE, _ROW, _ITEM, _LABEL, _SENSITIVE = (private(name) for name in ("hole", "row", "item", "label", "sensitive"))
+
+_COUNTED = f"{_ITEM} string, {_LABEL} string, {ROWS} long"
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,7 @@ def read_records(frame: DataFrame, columns: Transactions, others: Sequence[str] 
         *(item_set(name).alias(column) for name, column in zip(columns.transactions, lists, strict=True)),
         *(exact(frame, name).alias(kept_column(at)) for at, name in enumerate(columns.unchanged)),
         reduce(or_, [F.isnull(quoted(name)) for name in columns.transactions]).alias(_ROW),
-        reduce(or_, [F.exists(quoted(name), F.isnull) for name in columns.transactions]).alias(_HOLE),
+        reduce(or_, [has_null(exact(frame, name)) for name in columns.transactions]).alias(_HOLE),
     )
     values = [raw_column(at) for at in range(len(columns.relational))]
     unchanged = [kept_column(at) for at in range(len(columns.unchanged))]
@@ -236,18 +247,23 @@ def _absent(leave_out: LeaveOut) -> Column:
 
 def _items(scoped: DataFrame, release: DataFrame, columns: Transactions, vocabulary: Sequence[str]) -> DataFrame:
     """Every item with its number of records in the source, of rows that hold it, and whether it is sensitive or a word."""
-    held = F.array_distinct(F.flatten(F.filter(exact(release, columns.items), F.isnotnull)))
     words = small_frame(release.sparkSession, pa.table({_ITEM: pa.array(list(vocabulary), pa.string())}))
-    both = F.concat(_labelled(F.col(OWN), SOURCE), _labelled(F.col(HIDDEN), _SENSITIVE))
-    ones = [
-        scoped.select(F.inline(both)),
-        release.select(F.explode(held).alias(_ITEM), F.lit(PUBLISHED).alias(_LABEL)),
-        words.select(_ITEM, F.lit(OWN).alias(_LABEL)),
+    counted = [
+        scoped.select(OWN, HIDDEN).mapInArrow(partial(_counted, (SOURCE, _SENSITIVE)), _COUNTED),
+        release.select(exact(release, columns.items)).mapInArrow(partial(_counted, (PUBLISHED,)), _COUNTED),
+        words.select(_ITEM, F.lit(OWN).alias(_LABEL), F.lit(1).cast("long").alias(ROWS)),
     ]
-    counts = [F.count_if(F.col(_LABEL) == name).alias(name) for name in (SOURCE, PUBLISHED, _SENSITIVE, OWN)]
-    return reduce(DataFrame.unionByName, ones).groupBy(_ITEM).agg(*counts)
+    counts = [
+        F.sum(F.when(F.col(_LABEL) == name, F.col(ROWS)).otherwise(0)).alias(name)
+        for name in (SOURCE, PUBLISHED, _SENSITIVE, OWN)
+    ]
+    return reduce(DataFrame.unionByName, counted).groupBy(_ITEM).agg(*counts)
 
 
-def _labelled(items: Column, label: str) -> Column:
-    """Items, each with a label."""
-    return F.transform(items, lambda item: F.struct(item.alias(_ITEM), F.lit(label).alias(_LABEL)))
+def _counted(labels: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Columns of lists → how many rows of each batch have an item; each column under its label."""
+    for batch in batches:
+        for label, lists in zip(labels, batch.columns, strict=True):
+            items, rows = rows_by_item(*items_in(lists))
+            columns = [items.cast(pa.string()), pa.array([label] * rows.size, pa.string()), pa.array(rows)]
+            yield pa.RecordBatch.from_arrays(columns, names=[_ITEM, _LABEL, ROWS])

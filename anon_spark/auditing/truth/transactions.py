@@ -6,22 +6,24 @@ be said without them is in `transaction_coverage`. No verdict has a frame: it wo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from operator import or_
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from anon_spark.auditing.reading.item_sets import no_items
 from anon_spark.auditing.reading.labels import Labels, Path, with_paths
 from anon_spark.auditing.reading.recode import KEPT, STATUS
 from anon_spark.auditing.reading.sums import FAULTY, fault_sums, sum_of
 from anon_spark.auditing.reading.values import HI, LO, exact, private, require_columns, same
 from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.truth.full_domain import raw_column
+from anon_spark.auditing.truth.item_groups import groups_of_records
 from anon_spark.auditing.truth.linked import verdict_of_records
 from anon_spark.auditing.truth.transaction_records import (
     CONTENT,
@@ -46,14 +48,13 @@ from anon_spark.auditing.truth.transaction_records import (
 )
 from anon_spark.auditing.verdict import Verdict
 from anon_spark.columns import LINK
-from anon_spark.engine import beside, crossed, small_frame
+from anon_spark.engine import beside, crossed, has_null, small_frame
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.ranges import FreeRange
 from anon_spark.pending import Pending
 
-_RECORD, _ROW, _SHARED, _SENSITIVE, _ITEM, _PAIRS = (
-    private(name) for name in ("record", "row", "shared", "sensitive", "item", "pairs")
-)
+_RECORD, _ROW, _SENSITIVE, _ITEM, _PAIRS = (private(name) for name in ("record", "row", "sensitive", "item", "pairs"))
+_OF_ITEMS = ("uncovered", "ambiguous", "idle")  # in the order of `groups_of_records`
 _FAULT_TEXTS = {
     "unlinked": "have no row, or rows no record",
     "label": "have a label that is neither their value's nor above it",
@@ -136,18 +137,19 @@ def transactions_check(
     in_scope = scoped.where(F.col(STATUS) == KEPT)
     of_items = item_totals(in_scope, staged, columns, vocabulary, leave_out)
 
-    faults = _faults(columns)
     joined = _joined(linked, staged, columns)
     if leave_out.share:
         joined = crossed(joined, items_left_out(in_scope, staged, columns, leave_out))
-    else:
-        joined = joined.withColumn(LEFT_OUT, no_items())
-    by_class = joined.groupBy(*(shown_column(at) for at in range(len(relational)))).agg(
-        *fault_sums(faults), *_ends(columns), _count(_PAIRS), F.sum(F.col(CONTENT).cast("decimal(20,0)")).alias(CONTENT)
+        joined = joined.withColumn(OWN, F.array_except(OWN, LEFT_OUT))  # no row has any of those
+    by_class = _checked(joined, columns).groupBy(*(shown_column(at) for at in range(len(relational)))).agg(
+        *fault_sums({name: F.col(name) for name in _FAULT_TEXTS}),
+        *_ends(columns),
+        _count(_PAIRS),
+        F.sum(F.col(CONTENT).cast("decimal(20,0)")).alias(CONTENT),
     )
     by_class = by_class.withColumn("loose", reduce(lambda left, right: left + right, _loose(columns), F.lit(0)))
     content = F.coalesce(F.sum(CONTENT), F.lit(0)).alias("content")
-    sums = by_class.agg(*map(sum_of, [FAULTY, *faults, "loose", _PAIRS]), content)
+    sums = by_class.agg(*map(sum_of, [FAULTY, *_FAULT_TEXTS, "loose", _PAIRS]), content)
     of_source = scoped.agg(*scoped_totals())
     frames = (sums, of_source, of_records, of_rows, of_items, _strange_groups(staged, items, nodes))
 
@@ -155,7 +157,7 @@ def transactions_check(
         sums, *totals = (rows[0].asDict() for rows in found)
         counted = reduce(or_, totals)
         links = _links(sums, counted) or _links_counted(linked, staged, columns)
-        return _verdict(sums, counted | links, list(faults), leave_out, other)
+        return _verdict(sums, counted | links, leave_out, other)
 
     return Pending(frames, judged)
 
@@ -188,13 +190,13 @@ def _links_counted(linked: DataFrame, staged: DataFrame, columns: Transactions) 
 
 
 def _verdict(
-    sums: Mapping[str, int], totals: Mapping[str, Any], faults: Sequence[str], leave_out: LeaveOut, other: Sequence[str]
+    sums: Mapping[str, int], totals: Mapping[str, Any], leave_out: LeaveOut, other: Sequence[str]
 ) -> tuple[Verdict, RowAccount]:
     """The verdict on records, rows and items whose faults were counted. other: unchanged columns of another type."""
     records = totals["records"]
     alike = totals["in_scope"] == records and totals["source_content"] == totals["content"]
     counts = {
-        **{name: sums[name] for name in (*faults, "loose")},
+        **{name: sums[name] for name in (*_FAULT_TEXTS, "loose")},
         "repeated": totals["records"] - totals["links"] + totals["published"] - totals["shown_links"],
         **{name: totals[name] for name in ("holes", "unknown_items", "strange_groups")},
         "beyond": int(leave_out.exceeded(totals["left_out"], totals["occurrences"])),
@@ -229,21 +231,16 @@ def _joined(linked: DataFrame, staged: DataFrame, columns: Transactions) -> Data
     rows = published_rows(staged, columns, [LINK]).withColumn(_ROW, F.lit(True)).withColumnRenamed(HIDDEN, _SENSITIVE)
     for at in range(len(columns.unchanged)):
         rows = rows.withColumnRenamed(kept_column(at), private(f"kept_shown_{at}"))
-    shared = F.transform(ITEMS, lambda inner: F.size(F.array_intersect(inner, F.col(OWN))))
-    return records.join(rows, LINK, "full").withColumn(_SHARED, shared)
+    return records.join(rows, LINK, "full")
 
 
-def _faults(columns: Transactions) -> dict[str, Column]:
-    """Kind of fault → whether a row of `_joined` has it."""
+def _checked(joined: DataFrame, columns: Transactions) -> DataFrame:
+    """A column for each kind of fault that says whether a row of `_joined` has it. Items are compared in Arrow."""
     both = F.isnotnull(_RECORD) & F.isnotnull(_ROW)
     shown = {at: F.col(shown_column(at)) for at in range(len(columns.relational))}
-    held = F.aggregate(_SHARED, F.lit(0), lambda sum_, shared: sum_ + shared)
     true_of = {
-        "label": [F.exists(_path(at), partial(_same, shown[at])) for at in columns.hierarchies],
+        "label": [_among(shown[at], F.col(_path(at))) for at in columns.hierarchies],
         "range": [F.col(raw_column(at)).between(shown[at][LO], shown[at][HI]) for at in columns.ranges],
-        "uncovered": [F.size(F.array_except(F.array_except(OWN, F.flatten(ITEMS)), LEFT_OUT)) == 0],
-        "ambiguous": [held <= F.size(F.array_except(OWN, LEFT_OUT))],  # of a covered record: none is held twice
-        "idle": [F.forall(_SHARED, lambda shared: shared > 0)],
         "sensitive": [F.col(HIDDEN).eqNullSafe(F.col(_SENSITIVE))],
         "altered": [
             same(F.col(kept_column(at)), F.col(private(f"kept_shown_{at}"))) for at in range(len(columns.unchanged))
@@ -253,18 +250,39 @@ def _faults(columns: Transactions) -> dict[str, Column]:
         name: both & reduce(or_, [~F.coalesce(condition, F.lit(False)) for condition in conditions], F.lit(False))
         for name, conditions in true_of.items()
     }
-    return {"unlinked": ~both, **faults}
+    compared = joined.select(
+        *(shown[at].alias(shown_column(at)) for at in shown),
+        *(F.when(both, F.col(raw_column(at))).alias(raw_column(at)) for at in columns.ranges),
+        CONTENT,
+        (~both).alias("unlinked"),
+        *(fault.alias(name) for name, fault in faults.items()),
+        OWN,
+        ITEMS,
+    )
+    of_items = [T.StructField(name, T.BooleanType()) for name in _OF_ITEMS]
+    schema = T.StructType([*(field for field in compared.schema.fields if field.name not in (OWN, ITEMS)), *of_items])
+    return compared.mapInArrow(_items_compared, schema)
 
 
-def _same(label: Column, name: Column) -> Column:
-    return name.eqNullSafe(label)
+def _among(label: Column, path: Column) -> Column:
+    """Whether a label, or null, is one of a path."""
+    return F.coalesce(F.array_contains(path, label), F.isnull(label) & has_null(path))
+
+
+def _items_compared(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches with a column for each kind of fault of items, in place of the items."""
+    for batch in batches:
+        rest = {name: batch.column(name) for name in batch.schema.names}
+        own, shown, unlinked = rest.pop(OWN), rest.pop(ITEMS), rest["unlinked"]
+        faults = groups_of_records(own, shown) & ~np.asarray(unlinked)[:, None]
+        rest |= {name: pa.array(faults[:, at]) for at, name in enumerate(_OF_ITEMS)}
+        yield pa.RecordBatch.from_arrays(list(rest.values()), names=list(rest))
 
 
 def _ends(columns: Transactions) -> list[Column]:
     """Least and greatest number of the records of a class."""
-    both = F.isnotnull(_RECORD) & F.isnotnull(_ROW)
     return [
-        end(F.when(both, F.col(raw_column(at)))).alias(f"{name}_{at}")
+        end(raw_column(at)).alias(f"{name}_{at}")
         for at in columns.ranges
         for end, name in ((F.min, LEAST), (F.max, GREATEST))
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.auditing import (
@@ -280,10 +280,8 @@ class RelationalTransactionPipeline(
 
     def _items_to_be(self, staged: Staged[RelationalTransactionRecoding]) -> Pending[list[tuple[str, tuple[int, ...]]]]:
         """The most frequent published items: records with them, rows that show them alone, and in a group."""
-        items = F.col(quoted(self.job.columns.items))
-        alone, grouped = (F.flatten(F.filter(items, shown)) for shown in (_is_alone, _is_grouped))
         release, linked = staged.release, staged.recoding.evidence()["linked"]
-        lists = [(linked, [combined(staged.recoding.roles)]), (release, [alone, grouped])]
+        lists = [(linked, [combined(staged.recoding.roles)]), (release, [F.col(quoted(self.job.columns.items))])]
         return frequent_items_to_be(lists, (1, 2), self.named_from, staged.small)
 
     def says(self, facts: RelationalTransactionFacts) -> list[str]:
@@ -434,14 +432,6 @@ class RelationalTransactionPipeline(
             return []
         keyed = with_keys(source, self.hierarchies)
         return dictionaries(keyed, self.hierarchies, self.job.nulls, fractions(source, self.hierarchies))
-
-
-def _is_alone(item: Column) -> Column:
-    return F.size(item) == 1
-
-
-def _is_grouped(item: Column) -> Column:
-    return F.size(item) > 1
 
 
 FAMILY = Family(

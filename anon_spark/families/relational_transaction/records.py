@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import KEY, LINK, PREFIX, quoted
-from anon_spark.engine import crossed
+from anon_spark.engine import crossed, has_null
 from anon_spark.errors import ConfigurationError, DataError
 from anon_spark.families.relational_transaction.kernels.relation import Relation, relation_of
 from anon_spark.kernels.classes import Codes
@@ -219,11 +219,15 @@ def require_types(df: DataFrame, roles: Roles) -> None:
 
 def combined(roles: Roles) -> Column:
     """The item names of a record over all transaction columns, each once."""
-    # plain texts: under a collation two different items would count as one
-    plain = {name: F.col(quoted(name)).cast(T.ArrayType(T.StringType())) for name in roles.transactions}
+    plain = {name: _plain(name) for name in roles.transactions}
     if len(plain) > 1:
         plain = {name: F.transform(items, partial(_prefixed, name)) for name, items in plain.items()}
     return F.array_distinct(F.concat(*plain.values()))
+
+
+def _plain(name: str) -> Column:
+    """A list as plain texts: under a collation two different items would count as one."""
+    return F.col(quoted(name)).cast(T.ArrayType(T.StringType()))
 
 
 def _prefixed(column: str, item: Column) -> Column:
@@ -289,7 +293,7 @@ def _counted(coded: DataFrame, roles: Roles, order: Sequence[str], nulls: str) -
         F.count_if(kept & (sizes == 0)).alias("empty"),
         F.count_if(kept & (F.size(items) < sizes)).alias("duplicates"),
         *(F.count_if(F.isnull(quoted(name))).alias(f"without {name}") for name in roles.transactions),
-        *(F.count_if(F.exists(quoted(name), F.isnull)).alias(f"holes {name}") for name in roles.transactions),
+        *(F.count_if(has_null(_plain(name))).alias(f"holes {name}") for name in roles.transactions),
         *(F.count_if(F.isnull(f"{VALUE}{order.index(name)}")).alias(f"null {name}") for name in roles.numbers),
         *(F.min(F.when(kept, F.col(f"{VALUE}{order.index(name)}"))).alias(f"least {name}") for name in roles.numbers),
         *(F.max(F.when(kept, F.col(f"{VALUE}{order.index(name)}"))).alias(f"greatest {name}") for name in roles.numbers),

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.columns import BLOCK, KEY, LINK, PREFIX, quoted
-from anon_spark.engine import crossed
+from anon_spark.engine import crossed, has_null
 from anon_spark.errors import ConfigurationError, DataError, GuaranteeUnreachable
 from anon_spark.families.set_valued.block import Settings
 from anon_spark.families.set_valued.kernels import segments
@@ -132,7 +132,7 @@ def _checked(df: DataFrame, items: str, nulls: str) -> tuple[int, int, int, int]
         F.count_if(column.isNull()),
         F.count_if(F.size(column) == 0),
         F.count_if(F.size(F.array_distinct(column)) < F.size(column)),
-        F.count_if(F.exists(column, F.isnull)),
+        F.count_if(has_null(column)),
     ).collect()[0]
     rows, without, empty, duplicates, holes = (int(value) for value in counts)
     if without and nulls != "suppress":

@@ -29,7 +29,7 @@ from anon_spark.auditing.reading.item_sets import (
 )
 from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest_hashes
 from anon_spark.auditing.reading.values import HI, LO, exact
-from anon_spark.columns import LINK, PREFIX
+from anon_spark.columns import LINK, PREFIX, quoted
 from anon_spark.compiled import compiled
 from anon_spark.engine import crossed, small_frame
 from anon_spark.errors import ConfigurationError
@@ -194,16 +194,16 @@ def _sample(
     linked: DataFrame, relational: Sequence[str], transactions: Sequence[str], unpublished: Sequence[str], records: int
 ) -> DataFrame:
     """Records with the smallest hashes: LINK, values, and the items that may be published, in an order by their hashes."""
+    linked = smallest_hashes(linked.select(LINK, *map(quoted, (*relational, *transactions))), [LINK], records)
     items = together(transactions, [as_set(exact(linked, name)) for name in transactions])
     if unpublished:
         absent = pa.table({_WHAT: pa.array([list(unpublished)], pa.list_(pa.string()))})
         linked = crossed(linked, small_frame(linked.sparkSession, absent))
         items = F.array_except(items, _WHAT)
     drawn = F.sort_array(F.transform(items, lambda item: F.struct(F.xxhash64(LINK, item), item.alias("item"))))
-    known = linked.select(
+    return linked.select(
         LINK, *(exact(linked, name).alias(_value(at)) for at, name in enumerate(relational)), drawn["item"].alias(_ITEMS)
     )
-    return smallest_hashes(known, [LINK], records)
 
 
 def _shown_rows(

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.auditing import Verdict, verify_k_anonymity, verify_kkm, verify_klm
 from anon_spark.auditing.guarantees import itemset_support
+from anon_spark.auditing.guarantees.item_numbers import Hashing, hashing
 from anon_spark.auditing.guarantees.itemset_walk import Entries, walk
 from anon_spark.errors import ConfigurationError, GuaranteeViolated
 from tests.auditing.town import Row, frame
@@ -198,13 +199,13 @@ def test_partitions_do_not_matter(spark: SparkSession) -> None:
 
 @pytest.mark.long
 def test_numbers_of_items_are_proven(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, seeds = itemset_support.numbered_item, []
+    seeds = []
 
-    def weak(item: Column, seed: int) -> Column:
+    def weak(seed: int) -> Hashing:
         seeds.append(seed)
-        return F.lit(7).cast("long") if seed < 2 else honest(item, seed)
+        return hashing(seed) if seed == 2 else lambda names: np.zeros(len(names), dtype=np.uint64)
 
-    monkeypatch.setattr(itemset_support, "numbered_item", weak)
+    monkeypatch.setattr(itemset_support, "hashing", weak)
     rows = figure(["E F ABCD", "E F ABCD", "E ABCD", "F ABCD", "E", "F ABCD"])
     found = verify_kkm(table(spark, rows), QUASI, ITEMS, 2, 2)
     assert found.violations == 8 and set(seeds) == {0, 1, 2} and len(pairs(found)) == 8
