@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anon_spark.arrays import each_once
 from anon_spark.assessment.column_sets import Counted, largest_set
 from anon_spark.assessment.reading import NAMELESS, OWNER, hash_columns
 from anon_spark.assessment.sizes import Sizes
@@ -42,7 +43,7 @@ class HeldTuples:
 
     @property
     def people(self) -> int:
-        return int(self.persons[self.owners == 0].sum()) + np.unique(self.owners[self.owners != 0]).size
+        return int(self.persons[self.owners == 0].sum()) + each_once(self.owners[self.owners != 0]).size
 
     @property
     def null_rows(self) -> int:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.assessment.column_sets import Counted, largest_set
 from anon_spark.assessment.held import HeldTuples, dense, digested, moved
 from anon_spark.assessment.reading import NAMELESS, OWNER, hash_columns, null_pattern
@@ -49,7 +50,7 @@ class SpreadTuples:
     @classmethod
     def of(cls, frame: DataFrame, sample: HeldTuples, persons: bool) -> SpreadTuples:
         """Cost: one job, which counts the sizes of all classes; a second one counts persons."""
-        distinct = [np.unique(hashes).size for hashes in sample.hashes]
+        distinct = [each_once(hashes).size for hashes in sample.hashes]
         names = hash_columns(len(distinct))
         classes = frame.groupBy(*names).agg(*(F.sum(name).alias(name) for name in (ROWS, PERSONS, NAMELESS)))
         with_null = F.when(null_pattern(names) != 0, F.col(ROWS)).otherwise(F.lit(0))

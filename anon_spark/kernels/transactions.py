@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.arrays import each_once
 from anon_spark.compiled import compiled, inner
 from anon_spark.errors import AnonSparkError, GuaranteeUnreachable, LimitExceeded
 from anon_spark.kernels.arrays import write
@@ -87,10 +88,10 @@ def packed(
 
 def numbered(offsets: Ints, codes: Ints) -> tuple[Ints, Ints, Codes]:
     """The codes that occur, ascending, and every record's numbers in that order, ascending and distinct."""
-    distinct = np.unique(codes)
+    distinct = each_once(codes)
     width, records = max(distinct.size, 1), offsets.size - 1
     record = np.repeat(np.arange(records, dtype=np.int64), np.diff(offsets))
-    pairs = np.unique(record * width + np.searchsorted(distinct, codes))
+    pairs = each_once(record * width + np.searchsorted(distinct, codes))
     sizes = np.bincount(pairs // width, minlength=records)
     return distinct.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]), (pairs % width).astype(np.int32)
 

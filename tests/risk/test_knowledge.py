@@ -144,8 +144,7 @@ def test_the_attack_is_its_definition(spark: SparkSession, event_log: EventLog, 
     assert "hiv" not in event_log.read_text(since) and "hiv" not in str(found[0])
     assert "promised at most 0.3333" in str(found[0]) and "nothing is promised" in str(found[-1])
 
-    monkeypatch.setattr(knowledge, "ROWS_AT_ONCE", 6)  # rows that fit are looked for in several parts
-    monkeypatch.setattr(knowledge, "CELLS_AT_ONCE", 90)
+    monkeypatch.setattr(knowledge, "CELLS_AT_ONCE", 90)  # rows that fit are looked for in several parts
     for partitions in (1, 7):
         assert attacked(spark, RECORDS, RELEASE, partitions) == found
 
@@ -188,7 +187,7 @@ def test_several_columns_and_missing_values(spark: SparkSession) -> None:
     staged = frame(
         spark, rows, [LINK, AGE, CITY, "t", "s"], [pa.int64(), ends, pa.string(), pa.list_(TEXTS), TEXTS]
     )
-    found = knowledge_attack(linked, staged, RELATIONAL, ["one", "two"], "t", 2, 1, {"two": ["hiv"]}, "s", rows=5)
+    found = knowledge_attack(linked, staged, RELATIONAL, ["one", "two"], "t", 2, 1, {"two": ["hiv"]}, "s")
     # record 0 fits rows 0, 2, and 1 as long as two.x is not known; record 1 fits 0, 1, 3; record 2 has no number
     everything = found[-1]
     assert (everything.least, everything.below, everything.found) == (0, 1, 2)

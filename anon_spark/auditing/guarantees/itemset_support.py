@@ -204,7 +204,8 @@ def _others_sound(release: DataFrame, promise: _Promise) -> Column:
     sound = reduce(and_, [~_bad_range(release, name) for name in promise.relational], F.lit(True))
     if promise.sensitive is not None:
         secret, flat = exact(release, promise.sensitive), F.flatten(exact(release, promise.items))
-        sound = sound & (secret == item_set(promise.sensitive)) & ~F.arrays_overlap(flat, secret)
+        apart = (F.size(secret) == 0) | ~F.arrays_overlap(flat, secret)
+        sound = sound & (secret == item_set(promise.sensitive)) & apart
     return F.coalesce(sound, F.lit(False))
 
 

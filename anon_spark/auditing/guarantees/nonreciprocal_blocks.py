@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.auditing.guarantees.draw import taken_rounds
 from anon_spark.auditing.reading.item_sets import Ints, Lists, Marks, names_in, numbered
 from anon_spark.auditing.reading.values import content_hash, exact, hashed, private, quoted
@@ -144,7 +145,7 @@ class _Graph:
         links, part, taken = (np.asarray(records.column(name), dtype=np.int64) for name in (LINK, PART, TAKEN))
         known = np.asarray(rows.column(SLOT), dtype=np.int64)
         slot = _places(known, np.asarray(slots, dtype=np.int64))
-        if slot is None or np.unique(links).size < links.size:
+        if slot is None or each_once(links).size < links.size:
             return None
         sizes = np.asarray(pc.list_value_length(records.column(SLOTS)), dtype=np.int64)
         record = np.repeat(np.arange(links.size), sizes)
@@ -178,13 +179,13 @@ def _is_fair(graph: _Graph, promise: Promise) -> bool:
             and (of_part[graph.part] == edges[end]).all()
             and graph.round.min() >= 0
             and (graph.round < edges[end]).all()
-            and np.unique(end * (int(graph.round.max()) + 1) + graph.round).size == size
+            and each_once(end * (int(graph.round.max()) + 1) + graph.round).size == size
             and (np.bincount(end[graph.chosen], minlength=count) == 1).all()
         )
         if not fair:
             return False
-    pairs = np.unique(graph.record * graph.slots + graph.slot).size
-    chosen = np.unique((graph.part * (int(graph.round.max()) + 1) + graph.round)[graph.chosen]).size
+    pairs = each_once(graph.record * graph.slots + graph.slot).size
+    chosen = each_once((graph.part * (int(graph.round.max()) + 1) + graph.round)[graph.chosen]).size
     return pairs == size and chosen == of_part.size
 
 
@@ -208,7 +209,7 @@ def _is_true(graph: _Graph, records: pa.Table, rows: pa.Table, promise: Promise)
             return False
         if promise.l is not None:
             label = np.unique(shown[_LABEL], return_inverse=True)[1].reshape(-1)
-            values = np.unique(graph.record * (int(label.max()) + 1) + label)  # of a record and a value
+            values = each_once(graph.record * (int(label.max()) + 1) + label)  # of a record and a value
             if values.size < graph.record.size or np.bincount(graph.record).min() < promise.l:
                 return False
     names = names_in(records.column(_ITEMS), rows.column(BASE), rows.column(UNCERTAIN))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon_spark.arrays import each_once
 from anon_spark.auditing.reading.item_sets import Ints, Lists
 
 CELLS_AT_ONCE = 1 << 20  # sets of labels times records in one step
@@ -101,7 +102,7 @@ def counted(signatures: Signatures, packing: Packing) -> Iterator[Counts]:
     """
     record, secret = _with_secrets(signatures.secrets)
     sizes = np.diff(signatures.labels[0])
-    for size in np.unique(sizes).tolist():
+    for size in each_once(sizes).tolist():
         has_size = sizes[record] == size
         step = max(1, CELLS_AT_ONCE // max(1, size * size))
         chosen, values = record[has_size], secret[has_size]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.auditing.guarantees.tree_counting import Packing, pair_number
 from anon_spark.auditing.reading.item_sets import Ints, Lists
 from anon_spark.auditing.reading.tree_paths import (
@@ -102,7 +103,7 @@ def _surveying(sensitive: frozenset[str]) -> Callable[[Iterable[pa.RecordBatch]]
 def _distinct(nodes: Nodes) -> tuple[Ints, Ints]:
     """Record and label of every label that a record has, each once, ascending."""
     width = max(1, len(nodes.labels))
-    keys = np.unique(nodes.record * width + nodes.label)
+    keys = each_once(nodes.record * width + nodes.label)
     return keys // width, keys % width
 
 
@@ -115,7 +116,7 @@ def _orders(nodes: Nodes) -> set[tuple[str | None, str | None]]:
     """Pairs of different node types, the first above the second on some path."""
     upper, lower = related(nodes)
     width = max(1, len(nodes.labels))
-    pairs = np.unique(nodes.label[upper] * width + nodes.label[lower]).tolist()
+    pairs = each_once(nodes.label[upper] * width + nodes.label[lower]).tolist()
     type_pairs = {(nodes.labels[pair // width][0], nodes.labels[pair % width][0]) for pair in pairs}
     return {(above, below) for above, below in type_pairs if above != below}
 
@@ -171,7 +172,7 @@ class Coding:
         upper, lower = (side[(place[upper] >= 0) & (place[lower] >= 0)] for side in (upper, lower))
         low, high = np.minimum(place[upper], place[lower]), np.maximum(place[upper], place[lower])
         most = pair_number(int(np.diff(begin).max(initial=0))) + 1
-        pairs = np.unique((nodes.record[upper] * most + high * (high - 1) // 2 + low)[low < high])
+        pairs = each_once((nodes.record[upper] * most + high * (high - 1) // 2 + low)[low < high])
         # 3. what a record has nothing of, after its labels
         records, labels = [record[shown]], [plain[label[shown]]]
         for at, (_, below) in enumerate(self.absent):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.auditing.reading.values import quoted
 from anon_spark.compiled import compiled, inner
 from anon_spark.engine import only_null
@@ -94,7 +95,7 @@ def rows_by_item(items: Any, rows: Ints) -> tuple[Any, Ints]:
     """Every item once, a null counts as one, and in how many rows it is."""
     encoded = items.dictionary_encode(null_encoding="encode")
     number = len(encoded.dictionary)
-    places = np.unique(rows * max(1, number) + np.asarray(encoded.indices, dtype=np.int64))
+    places = each_once(rows * max(1, number) + np.asarray(encoded.indices, dtype=np.int64))
     return encoded.dictionary, np.bincount(places % max(1, number), minlength=number)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.auditing.reading.values import hashed, private, quoted, require_columns
 from anon_spark.pending import Pending
 
@@ -108,13 +109,13 @@ def _not_refuted(
                 mine = code[members[0]]
                 if len(members) == 1:
                     present = mine[~table.column(len(names) + members[0]).to_numpy()]
-                    if len(np.unique(present)) < len(present):
+                    if len(each_once(present)) < len(present):
                         pairs.append((at, -1))
                 else:
                     mine = np.unique(_both(mine, code[members[1]]), return_inverse=True)[1]
                 values = int(mine.max(initial=-1)) + 1
                 for other in range(width, len(names)):
-                    if len(np.unique(_both(mine, code[other]))) > values:
+                    if len(each_once(_both(mine, code[other]))) > values:
                         pairs.append((at, other - width))
         columns = [pa.array([pair[side] for pair in pairs], pa.int64()) for side in (0, 1)]
         yield pa.RecordBatch.from_arrays(columns, names=[_AT, _VALUE])

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.auditing.reading.item_sets import Ints
 from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN
 from anon_spark.auditing.reading.sums import total
@@ -147,7 +148,7 @@ def _showing(images: Images, cut_off: Ints) -> Callable[[Iterable[pa.RecordBatch
             owner, relation = shown_relations(nodes, numbers, images)
             remaining = np.zeros(batch.num_rows, dtype=np.bool_)
             remaining[owner[np.isin(relation, cut_off)]] = True
-            relations = np.unique(owner << (2 * images.width) | relation)
+            relations = each_once(owner << (2 * images.width) | relation)
             lists = _lists(shown_labels(nodes, numbers, images), relations, images.width, batch.num_rows)
             kept = pa.array(np.full(batch.num_rows, KEPT, dtype=np.int32))
             none = pa.array(np.zeros(batch.num_rows, dtype=np.bool_))

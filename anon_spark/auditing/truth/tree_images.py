@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from anon_spark.arrays import each_once, is_among
 from anon_spark.auditing.guarantees.tree_counting import packed
 from anon_spark.auditing.reading.item_sets import Ints, Marks
 from anon_spark.auditing.reading.tree_paths import Label, Nodes, related
@@ -147,7 +148,7 @@ class Originals:
         """Record and label of every label but `*`, as one number, each once."""
         owner = np.broadcast_to(self.record[:, None], self.rows.shape)
         there = images.tells(self.rows)
-        return np.unique(owner[there] << images.width | self.rows[there])
+        return each_once(owner[there] << images.width | self.rows[there])
 
     def relations(self, images: Images) -> Ints:
         """Record and relation, as one number, each once."""
@@ -157,7 +158,7 @@ class Originals:
                 above, below = self.rows[:, upper], self.rows[:, lower]
                 both = images.tells(above) & images.tells(below) & (above != below)
                 keys.append(((self.record << images.width | above) << images.width | below)[both])
-        return np.unique(np.concatenate(keys))
+        return each_once(np.concatenate(keys))
 
 
 Way = tuple[int, ...]  # published numbers from the record down to a node
@@ -226,7 +227,7 @@ def _paths(ways: set[Way]) -> set[Way]:
 def shown_labels(nodes: Nodes, numbers: Ints, images: Images) -> Ints:
     """Record and label of every published label but `*`, as one number, each once; unknown labels aside."""
     shown = numbers[nodes.label]
-    return np.unique((nodes.record << images.width | shown)[images.tells(shown)])
+    return each_once((nodes.record << images.width | shown)[images.tells(shown)])
 
 
 def shown_relations(nodes: Nodes, numbers: Ints, images: Images) -> tuple[Ints, Ints]:
@@ -262,5 +263,5 @@ def strange_paths(nodes: Nodes, numbers: Ints, originals: Originals, images: Ima
         columns = [np.concatenate([record[mine], originals.record[theirs]])]
         columns += [np.concatenate([rows[mine, of], originals.rows[theirs, of]]) for of in ranks.tolist()]
         keys = packed(columns, [len(nodes.empty).bit_length(), *[images.width] * ranks.size])
-        strange[record[mine[~np.isin(keys[: mine.size], keys[mine.size :])]]] = True
+        strange[record[mine[~is_among(keys[: mine.size], keys[mine.size :])]]] = True
     return strange

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import PREFIX, ROWS
 from anon_spark.engine import small_frame
 from anon_spark.errors import GuaranteeUnreachable
@@ -181,7 +182,7 @@ def in_each_block(assigned: DataFrame, blocks: int, step: Step, schema: str) -> 
 def in_held_blocks(spark: SparkSession, tuples: pa.Table, step: Step, new: dict[str, str]) -> pa.Table:
     """As `in_each_block`, of tuples that the driver holds: few blocks here, more of them in tasks. new: columns that come in."""
     number = tuples.column(BLOCK).to_numpy()
-    blocks = np.unique(number)
+    blocks = each_once(number)
     if blocks.size <= BLOCKS_PER_TASK:
         return pa.concat_tables([step(tuples.filter(pa.array(number == block))) for block in blocks])
     frame = small_frame(spark, tuples)

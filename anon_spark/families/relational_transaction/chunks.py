@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import LINK, PREFIX
 from anon_spark.families.relational_transaction.kernels.relation import own_penalties
 from anon_spark.families.relational_transaction.records import Attributes, Floats, Records
@@ -102,7 +103,7 @@ def _cuts(frame: DataFrame, attributes: Attributes, ranges: Mapping[int, Span], 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             chunks = np.asarray(batch.column(0))
-            for chunk in np.unique(chunks).tolist():
+            for chunk in each_once(chunks).tolist():
                 if chunk not in borders:
                     continue
                 in_chunk = chunks == chunk

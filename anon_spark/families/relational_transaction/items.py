@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import ROWS
 from anon_spark.errors import DataError
 from anon_spark.families.relational_transaction.gray_blocks import gray_order, joined_until_sound
@@ -115,7 +116,7 @@ def _images(baskets: Baskets, settings: Settings, catalogue: Catalogue) -> Gener
     # every label of a row once, ascending
     width, rows = max(1, sizes.size), cluster.times.size
     owner = np.repeat(np.arange(rows), np.diff(cluster.offsets))
-    pairs = np.unique(owner * width + image[cluster.items])
+    pairs = each_once(owner * width + image[cluster.items])
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(pairs // width, minlength=rows))])
     losses = record_losses(cluster.offsets, cluster.items, image, sizes.astype(np.int64))
     of_rows = taken_rows(offsets, (pairs % width).astype(np.int32), row_of)

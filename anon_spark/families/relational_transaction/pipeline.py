@@ -254,7 +254,7 @@ class RelationalTransactionPipeline(
         numbers = together(
             self._measures(recoding),
             self._count_errors(recoding),
-            self._risk(staged, audit),
+            self._risk(staged),
             columns_to_be(recoding, staged.release, self.named_from, staged.small),
             self._items_to_be(staged),
             crowds_to_be(crowds, self.job.privacy.k),
@@ -339,7 +339,7 @@ class RelationalTransactionPipeline(
             )
         )
 
-    def _risk(self, staged: Staged[RelationalTransactionRecoding], audit: Audit) -> Pending[RelationalTransactionRisk]:
+    def _risk(self, staged: Staged[RelationalTransactionRecoding]) -> Pending[RelationalTransactionRisk]:
         """The gain of an attacker who knows relational values and items."""
         columns, privacy, recoding = self.job.columns, self.job.privacy, staged.recoding
         attacks = knowledge_attack_to_be(
@@ -354,7 +354,6 @@ class RelationalTransactionPipeline(
             columns.sensitive_column,
             privacy.l,
             unpublished=recoding.records.suppressed.items,
-            rows=audit.account.source,
         )
         shared = homogeneity_to_be(staged.release, list(columns.quasi_identifiers), columns.sensitive)
         return together(attacks, shared).then(

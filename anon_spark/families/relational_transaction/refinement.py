@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_spark.arrays import each_once
 from anon_spark.families.relational_transaction.kernels import moves
 from anon_spark.families.relational_transaction.kernels.relation import Relation
 from anon_spark.families.relational_transaction.merging import Summary, rmerge
@@ -32,7 +33,7 @@ def refined(
         if not done:
             break
         target = _by_first(cluster)
-        heads = np.unique(target)
+        heads = each_once(target)
         merges = rmerge(
             summary.united(target), relation, delta, "relational", exhaustive_seeds=exhaustive_seeds, most_records=most
         )

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import LINK, PREFIX, quoted
 from anon_spark.errors import DataError, GuaranteeUnreachable
 from anon_spark.families.tree.fields import PRESENT, Place, elements, places_of, unfolded
@@ -203,8 +204,8 @@ def _building(forest: Forest) -> BatchTask:
         offsets, codes = _matrix(batch.column(CHAINS), len(above))
         record = np.repeat(np.arange(batch.num_rows), np.diff(offsets))
         state = np.full(batch.num_rows, KEPT, dtype=np.int32)
-        state[np.unique(record[(codes == UNSEEN).any(axis=1)])] = DROPPED_UNSEEN
-        state[np.unique(record[(codes == NULL).any(axis=1)])] = DROPPED_NULL
+        state[each_once(record[(codes == UNSEEN).any(axis=1)])] = DROPPED_UNSEEN
+        state[each_once(record[(codes == NULL).any(axis=1)])] = DROPPED_NULL
         is_there = (codes >= 0) & (state == KEPT)[record][:, None]
         place = (np.cumsum(is_there.ravel()) - 1).reshape(is_there.shape)
         labels = np.empty_like(codes)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import CLASS, MULTIPLICITY, NODE, PERSONS, POPULATION, PREFIX, ROWS, SET, TUPLES
 from anon_spark.engine import beside
 from anon_spark.kernels.classes import Codes, Ints
@@ -245,7 +246,7 @@ def _partial_classes(
             persons = batch.column(PERSONS).to_numpy().astype(np.int64) if PERSONS in columns else rows
             population = batch.column(POPULATION).to_numpy().astype(np.int64) if POPULATION in columns else None
             values = batch.column(CLASS).to_numpy() if CLASS in columns else np.zeros(len(rows), dtype=np.int32)
-            for value in np.unique(values):
+            for value in each_once(values):
                 same = values == value
                 mine = None if population is None else population[same]
                 table = TupleTable(base, np.ascontiguousarray(matrix[:, same]), rows[same], persons[same], population=mine)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import CLASS, MULTIPLICITY, POPULATION, PREFIX, ROWS, TUPLES, quoted
 from anon_spark.errors import LimitExceeded
 from anon_spark.kernels.classes import Codes, Ints
@@ -61,7 +62,7 @@ def held_tuples(raw: DataFrame, names: Sequence[str]) -> pa.Table | None:
         return None
     places = [table.column(name).combine_chunks().dictionary_encode("encode").indices.to_numpy() for name in names]
     distinct = np.unique(np.stack(places), axis=1).shape[1] if table.num_rows else 0
-    return table if distinct == len(np.unique(table.column(HASH).to_numpy())) else None
+    return table if distinct == len(each_once(table.column(HASH).to_numpy())) else None
 
 
 def held(tuples: pa.Table, entries: Sequence[Dictionary], nulls: str, most_values: int, class_column: str | None) -> Held | None:

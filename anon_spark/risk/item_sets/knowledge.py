@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,13 +21,14 @@ from anon_spark.auditing.reading.item_sets import (
     Words,
     as_set,
     bitmaps,
+    items_in,
     names_in,
     no_items,
     numbered,
     offsets_of,
     together,
 )
-from anon_spark.auditing.reading.sampling import chunk_of, every_chunk, smallest_hashes
+from anon_spark.auditing.reading.sampling import smallest_hashes
 from anon_spark.auditing.reading.values import HI, LO, exact
 from anon_spark.columns import LINK, PREFIX, quoted
 from anon_spark.compiled import compiled
@@ -39,10 +40,9 @@ from anon_spark.pending import Pending
 from anon_spark.risk.look_up.levels import CELLS_AT_ONCE, Levels
 
 RECORDS = 500
-ROWS_AT_ONCE = 50_000  # published rows that meet the sample in one worker, about
 ALL = -1
 
-_CHUNK, _ITEMS, _SECRETS, _WHO = (PREFIX + name for name in ("chunk", "items", "secrets", "who"))
+_ITEMS, _SECRETS, _WHO = (PREFIX + name for name in ("items", "secrets", "who"))
 _KNOWN, _WHAT, _ROWS = (PREFIX + name for name in ("known", "what", "rows"))
 _CANDIDATES, _OWN = -1, -2  # what is counted, beside sensitive items by their number
 _MET = f"{_WHO} long, {_KNOWN} int, {_WHAT} int, {_ROWS} long"
@@ -101,23 +101,23 @@ def knowledge_attack(
     l: int | None = None,  # noqa: E741 - the papers' name
     unpublished: Sequence[str] = (),
     records: int = RECORDS,
-    rows: int | None = None,
 ) -> tuple[KnowledgeRisk, ...]:
     """Attack a sample of records with m, m + 1, m + 2 and all of their items that are not sensitive known.
 
     linked: LINK, the source's quasi-identifiers and transaction columns; staged: the release with LINK; relational:
     quasi-identifier → hierarchy, None or FreeRange for a number that is published as struct<lo,hi>; items, sensitive:
     published columns; sensitive_items: transaction column → its sensitive items; unpublished: items that no row shows, as
-    they would be published: to know them helps nobody, so others are known instead; rows: how many are published, when known.
+    they would be published: to know them helps nobody, so others are known instead.
     A row fits iff each label is the value's or above it, each range holds the number (as doubles) and each known item is in
     some inner array. Which items are known is random, more knowledge includes less. The guarantee is about m items or
     fewer: the other figures show what lies outside it. Rows are what is counted.
     Guarantee: sample and known items are chosen by hash of LINK, so the numbers do not depend on partitions.
-    Cost: one job (and a count if `rows` is not given): the sample is sent to each chunk of rows and compared with all of
-    them, in Arrow: time is rows × records; at most 4 · records · (2 + sensitive items) numbers reach the driver.
+    Cost: a scan of the records now, for the sample, which reaches the driver and is sent to every task; one scan of the rows,
+    compared with all of the sample in Arrow: time is rows × records; at most 4 · records · (2 + sensitive items) numbers
+    reach the driver.
     """
     return knowledge_attack_to_be(
-        linked, staged, relational, transactions, items, k, m, sensitive_items, sensitive, l, unpublished, records, rows
+        linked, staged, relational, transactions, items, k, m, sensitive_items, sensitive, l, unpublished, records
     ).get()
 
 
@@ -134,25 +134,22 @@ def knowledge_attack_to_be(
     l: int | None = None,  # noqa: E741 - the papers' name
     unpublished: Sequence[str] = (),
     records: int = RECORDS,
-    rows: int | None = None,
 ) -> Pending[tuple[KnowledgeRisk, ...]]:
     """As `knowledge_attack`, its counts not collected yet."""
     secret_items = dict(sensitive_items or {})
     if any(secret_items.values()) != (sensitive is not None):
         raise ConfigurationError("Sensitive items and the column that shows them must be given together.")
-    chunks = 1 + (staged.count() if rows is None else rows) // ROWS_AT_ONCE
-    people = _sample(linked, list(relational), transactions, unpublished, records)
-    people = people.withColumn(_CHUNK, every_chunk(chunks))
-    shown = _shown_rows(staged, relational, items, sensitive, chunks)
+    people = _sample(linked, list(relational), transactions, unpublished, records).toArrow()
+    shown = _shown_rows(staged, relational, items, sensitive)
     hidden = [_written(column, name, transactions) for column, names in secret_items.items() for name in names]
     amounts = [m, m + 1, m + 2, ALL]
-    meeting = _meeting(list(relational.values()), hidden, amounts)
-    met = people.groupBy(_CHUNK).cogroup(shown.groupBy(_CHUNK)).applyInArrow(meeting, _MET)
+    met = shown.mapInArrow(_meeting(people, list(relational.values()), hidden, amounts), _MET)
 
     def risks(found: Sequence[Row]) -> tuple[KnowledgeRisk, ...]:
-        counted: dict[int, dict[int, dict[int, int]]] = {amount: {} for amount in amounts}
+        links = np.asarray(people[LINK]).tolist()
+        counted: dict[int, dict[int, dict[int, int]]] = {of: {who: {_CANDIDATES: 0} for who in links} for of in amounts}
         for who, known, what, number in found:
-            counted[known].setdefault(who, {})[what] = number
+            counted[known][who][what] = number
         return tuple(_risk(None if of == ALL else of, of == m, [*counted[of].values()], k, l, bool(hidden)) for of in amounts)
 
     return Pending.of(met.groupBy(_WHO, _KNOWN, _WHAT).agg(F.sum(_ROWS).alias(_ROWS)), risks)
@@ -207,9 +204,9 @@ def _sample(
 
 
 def _shown_rows(
-    staged: DataFrame, relational: Mapping[str, Hierarchy | FreeRange | None], items: str, sensitive: str | None, chunks: int
+    staged: DataFrame, relational: Mapping[str, Hierarchy | FreeRange | None], items: str, sensitive: str | None
 ) -> DataFrame:
-    """Published rows: LINK, labels or ends of ranges, the items that any generalized item holds, sensitive items."""
+    """Published rows: LINK, labels or ends of ranges, generalized items, sensitive items."""
     values: list[Column] = []
     for at, (name, attribute) in enumerate(relational.items()):
         shown = exact(staged, name)
@@ -217,22 +214,18 @@ def _shown_rows(
             values.append(shown.cast("string").alias(_value(at)))
         else:
             values += [shown[end].cast("double").alias(f"{_value(at)}_{end}") for end in (LO, HI)]
-    return staged.select(
-        chunk_of(F.xxhash64(LINK), chunks).alias(_CHUNK),
-        LINK,
-        *values,
-        as_set(F.flatten(exact(staged, items))).alias(_ITEMS),
-        (no_items() if sensitive is None else as_set(exact(staged, sensitive))).alias(_SECRETS),
-    )
+    secrets = no_items() if sensitive is None else as_set(exact(staged, sensitive))
+    return staged.select(LINK, *values, exact(staged, items).alias(_ITEMS), secrets.alias(_SECRETS))
 
 
 def _meeting(
-    relational: Sequence[Hierarchy | FreeRange | None], hidden: Sequence[str], amounts: Sequence[int]
-) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    """The sample and some published rows → per record and amount of knowledge what is counted."""
-    levels = [Levels.of(attribute) if isinstance(attribute, Hierarchy) else None for attribute in relational]
+    people: pa.Table, relational: Sequence[Hierarchy | FreeRange | None], hidden: Sequence[str], amounts: Sequence[int]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Published rows → per record of the sample and amount of knowledge what is counted. All rows meet all of the sample."""
+    step = max(1, CELLS_AT_ONCE // max(1, len(people)))
 
-    def meet(people: pa.Table, rows: pa.Table) -> pa.Table:
+    def meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        levels = [Levels.of(attribute) if isinstance(attribute, Hierarchy) else None for attribute in relational]
         secrets = pa.array(list(hidden), pa.string())
         names = names_in(people[_ITEMS])
         names = names.filter(pc.invert(pc.is_in(names, value_set=secrets)))
@@ -241,30 +234,33 @@ def _meeting(
         offsets = offsets_of(plain)[offsets]
         sizes = np.diff(offsets)
         wanted = np.stack([sizes if amount == ALL else np.minimum(sizes, amount) for amount in amounts], axis=1)
-        bits, _ = packed(numbered(rows[_ITEMS], names), len(names))
-        who, link = (np.asarray(table[LINK], dtype=np.int64) for table in (people, rows))
+        who = np.asarray(people[LINK], dtype=np.int64)
         values = [
             _values(attribute_levels, people[_value(at)].to_pylist()) for at, attribute_levels in enumerate(levels)
         ]
         counts = np.zeros((len(people), len(amounts), 2 + len(hidden)), dtype=np.int64)
-        step = max(1, CELLS_AT_ONCE // max(1, len(people)))
-        for start in range(0, len(rows), step):
-            block = rows.slice(start, step)
-            shown = numbered(block[_SECRETS], secrets)
-            span = slice(start, start + step)
-            fits = _covering(levels, values, block)
-            counted(fits, bits[span], (offsets, numbers[plain]), wanted, who, link[span], shown, counts)
-        person, amount, what = np.nonzero(counts + (np.arange(2 + len(hidden)) == 0))
-        return pa.table(
-            {
-                _WHO: pa.array(who[person], pa.int64()),
-                _KNOWN: pa.array(np.array(amounts)[amount], pa.int32()),
-                _WHAT: pa.array(np.where(what < 2, -1 - what, what - 2), pa.int32()),
-                _ROWS: pa.array(counts[person, amount, what], pa.int64()),
-            }
-        )
+        for block in (batch.slice(start, step) for batch in batches for start in range(0, batch.num_rows, step)):
+            bits, _ = packed(_shown_items(block.column(_ITEMS), names), len(names))
+            shown = numbered(pa.chunked_array([block.column(_SECRETS)]), secrets)
+            fits = _covering(levels, values, pa.Table.from_batches([block]))
+            counted(fits, bits, (offsets, numbers[plain]), wanted, who, np.asarray(block.column(LINK)), shown, counts)
+        person, amount, what = np.nonzero(counts)
+        columns: list[Any] = [
+            pa.array(who[person], pa.int64()),
+            pa.array(np.array(amounts)[amount], pa.int32()),
+            pa.array(np.where(what < 2, -1 - what, what - 2), pa.int32()),
+            pa.array(counts[person, amount, what], pa.int64()),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=[_WHO, _KNOWN, _WHAT, _ROWS])
 
     return meet
+
+
+def _shown_items(lists: Any, names: pa.StringArray) -> Lists:
+    """The items that any generalized item of a row holds, numbered."""
+    items, row = items_in(lists)
+    known = np.asarray(pc.index_in(items.cast(pa.string()), value_set=names).fill_null(-1), dtype=np.int64)
+    return offsets_of(np.bincount(row, minlength=len(lists))), known
 
 
 def _values(levels: Levels | None, known: Sequence[Any]) -> NDArray[Any]:

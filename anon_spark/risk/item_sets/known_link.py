@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import BLOCK, DRAW, LINK, PART, PREFIX, SLOT
 from anon_spark.engine import beside
 from anon_spark.model.estimate import Estimate
@@ -92,7 +93,7 @@ def _in_block(degree: int) -> Callable[[pa.Table], pa.Table]:
     def work(table: pa.Table) -> pa.Table:
         table = table.sort_by([(DRAW, "ascending"), (_RANK, "ascending")])
         columns: dict[str, Any] = {name: np.asarray(table.column(name)) for name in (PART, _SIZE, _RANK, SLOT, DRAW)}
-        draws = np.unique(columns[DRAW]).size
+        draws = each_once(columns[DRAW]).size
         shape = (draws, columns[DRAW].size // draws)
         part, size, rank = (columns[name].reshape(shape)[0] for name in (PART, _SIZE, _RANK))
         offsets = (columns[SLOT].reshape(shape) - rank) % size

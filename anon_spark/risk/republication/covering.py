@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from anon_spark.arrays import each_once
 from anon_spark.auditing.reading.labels import Labels
 from anon_spark.auditing.reading.sampling import chunk_of, every_chunk
 from anon_spark.auditing.reading.values import private
@@ -144,7 +145,7 @@ def _pairs(columns: Sequence[_Column], leaves: Ints, shown: Sequence[Ints]) -> l
     trees: list[Ints] = []
     for column, numbers in zip(columns, shown, strict=True):
         keys = np.where((numbers == _NOWHERE) | (nodes == _NOWHERE), _NOWHERE, nodes * len(column.texts) + numbers)
-        tree = np.unique(keys[keys != _NOWHERE])
+        tree = each_once(keys[keys != _NOWHERE])
         nodes = np.where(keys == _NOWHERE, _NOWHERE, np.searchsorted(tree, keys))
         trees.append(tree)
     order = np.argsort(nodes, kind="stable")

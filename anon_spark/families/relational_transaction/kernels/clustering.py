@@ -131,8 +131,8 @@ def clusters(relation: Relation, values: Floats, k: int, draws: Ints) -> Ints:
     """CLUSTER with given draws: seed i is the draws[i]-th of the records that are left."""
     count, attributes = values.shape
     left = np.arange(count)
-    numbers = np.empty((attributes, count))  # of the records that are left, side by side; categories: places in `leaves`
-    leaves = np.empty((attributes, count))
+    numbers = np.empty((attributes, count))  # of the records that are left, side by side
+    leaves, places = np.empty((attributes, count)), np.empty((attributes, count), dtype=np.int32)  # of categories: in `leaves`
     known = np.zeros(attributes, dtype=np.int64)
     for attribute in range(attributes):
         if relation.is_number[attribute]:
@@ -141,49 +141,58 @@ def clusters(relation: Relation, values: Floats, k: int, draws: Ints) -> Ints:
             distinct = np.unique(values[:, attribute])
             known[attribute] = distinct.size
             write(distinct, leaves[attribute])
-            write(np.searchsorted(distinct, values[:, attribute]), numbers[attribute])
+            write(np.searchsorted(distinct, values[:, attribute]), places[attribute])
     number = np.empty(count, dtype=np.int64)
     head = np.empty(draws.size, dtype=np.int64)
     lo, hi = np.empty((draws.size, attributes)), np.empty((draws.size, attributes))
-    cost, lost = np.empty(count), np.empty(count)
+    cost, lost, least = np.empty(count), np.empty(count), np.empty(k)
+    chosen = np.empty(k, dtype=np.int64)
     remaining = count
     for cluster in range(draws.size):
         # 1. the seed's penalties with all
         seed = draws[cluster]
         cost[:remaining] = 0.0
         for attribute in range(attributes):
-            weight, span, seed_value = relation.weight[attribute], relation.span[attribute], numbers[attribute, seed]
+            weight, span = relation.weight[attribute], relation.span[attribute]
             if not relation.is_number[attribute]:
-                _shares_from(relation, attribute, leaves[attribute, : known[attribute]], int(seed_value), lost)
+                places_left = places[attribute]
+                _shares_from(relation, attribute, leaves[attribute, : known[attribute]], int(places_left[seed]), lost)
                 for at in range(remaining):
-                    cost[at] += weight * lost[np.int64(numbers[attribute, at])]
+                    cost[at] += weight * lost[np.uint32(places_left[at])]
             elif span > 0:
+                numbers_left = numbers[attribute]
+                seed_value = numbers_left[seed]
                 for at in range(remaining):
-                    cost[at] += weight * (abs(numbers[attribute, at] - seed_value) / span)
+                    cost[at] += weight * (abs(numbers_left[at] - seed_value) / span)
         for at in range(remaining):
             cost[at] = np.rint(SCALE * cost[at])
         cost[seed] = TAKEN
         # 2. the k smallest
-        farthest = np.partition(cost[:remaining], k - 1)[k - 1]
-        ties = k
+        _smallest(cost, remaining, least)
+        farthest, ties = least[k - 1], k
+        for place in range(k):
+            ties -= least[place] < farthest
+        found = 0
         for at in range(remaining):
-            ties -= cost[at] < farthest
-        lo[cluster], hi[cluster], head[cluster] = np.inf, -np.inf, count
-        kept = 0
-        for at in range(remaining):
-            record = left[at]
             if cost[at] < farthest or (cost[at] == farthest and ties > 0):
                 ties -= cost[at] == farthest
-                number[record] = cluster
-                head[cluster] = min(head[cluster], record)
-                lo[cluster] = np.minimum(lo[cluster], values[record])
-                hi[cluster] = np.maximum(hi[cluster], values[record])
+                chosen[found] = at
+                found += 1
+        lo[cluster], hi[cluster], head[cluster] = np.inf, -np.inf, count
+        for place in range(k):
+            record = left[chosen[place]]
+            number[record] = cluster
+            head[cluster] = min(head[cluster], record)
+            for attribute in range(attributes):
+                lo[cluster, attribute] = min(lo[cluster, attribute], values[record, attribute])
+                hi[cluster, attribute] = max(hi[cluster, attribute], values[record, attribute])
+        _take_away(chosen, left, remaining)
+        for attribute in range(attributes):
+            if relation.is_number[attribute]:
+                _take_away(chosen, numbers[attribute], remaining)
             else:
-                left[kept] = record
-                for attribute in range(attributes):
-                    numbers[attribute, kept] = numbers[attribute, at]
-                kept += 1
-        remaining = kept
+                _take_away(chosen, places[attribute], remaining)
+        remaining -= k
     # 3. fewer than k are left
     for record in left[:remaining]:
         with_it = np.rint(SCALE * penalties(relation, lo, hi, values[record], values[record]))
@@ -195,6 +204,29 @@ def clusters(relation: Relation, values: Floats, k: int, draws: Ints) -> Ints:
         head[home] = min(head[home], record)
         lo[home], hi[home] = np.minimum(lo[home], values[record]), np.maximum(hi[home], values[record])
     return head[number]
+
+
+@inner
+def _smallest(cost: Floats, count: int, least: Floats) -> None:
+    """The smallest of the first costs, ascending, as many as `least` has room for. After the first few, one seldom comes in."""
+    most = least.size - 1
+    least[:] = np.inf
+    for at in range(count):
+        if cost[at] < least[most]:
+            place = most
+            while place > 0 and least[place - 1] > cost[at]:
+                least[place] = least[place - 1]
+                place -= 1
+            least[place] = cost[at]
+
+
+@inner
+def _take_away(chosen: Ints, row: NDArray[np.number], count: int) -> None:
+    """Close the gaps that chosen entries, ascending, leave among the first `count` of a row."""
+    for gone in range(chosen.size):
+        end = chosen[gone + 1] if gone + 1 < chosen.size else count
+        for at in range(chosen[gone] + 1, end):
+            row[at - gone - 1] = row[at]
 
 
 @inner

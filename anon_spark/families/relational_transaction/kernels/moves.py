@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_spark.compiled import compiled, inner
+from anon_spark.compiled import compiled, inlined, inner
 from anon_spark.families.relational_transaction.kernels.relation import (
     SCALE,
     Floats,
     Relation,
     own_penalties,
-    penalties,
 )
 from anon_spark.kernels.classes import Ints
 
@@ -70,14 +69,8 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
                 work -= members[of] * width
             gained = records[of] * price[of] - (records[of] - size) * left
             # 2. the cluster that pays least for it
-            joined = _rounded(penalties(relation, low, high, lo[one], hi[one]), scale)
+            into, least, joined = _cheapest(relation, low, high, records, price, lo[one], hi[one], size, of, most, gained, scale)
             work -= clusters * width
-            into, least = -1, np.int64(0)
-            for other in range(clusters):
-                if other != of and records[other] + size <= most:
-                    paid = (records[other] + size) * joined[other] - records[other] * price[other]
-                    if into < 0 or paid < least:
-                        into, least = other, paid
             if into >= 0 and gained - least > 2 * (records[of] + records[into] + size):  # more than roundings
                 if after[one] >= 0:
                     before[after[one]] = before[one]
@@ -91,7 +84,7 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
                 low[of], high[of], price[of] = rest_low[0], rest_high[0], left
                 at_low[of], at_high[of] = rest_at_low, rest_at_high
                 _widen(low[into], high[into], at_low[into], at_high[into], lo[one], hi[one])
-                price[into] = joined[into]
+                price[into] = joined
                 records[of] -= size
                 records[into] += size
                 members[of] -= 1
@@ -102,6 +95,48 @@ def moved(relation: Relation, lo: Floats, hi: Floats, sizes: Ints, cluster: Ints
         if moves == started:
             break
     return moves
+
+
+@inlined
+def _cheapest(
+    relation: Relation,
+    low: Floats,
+    high: Floats,
+    records: Ints,
+    price: Ints,
+    lo: Floats,
+    hi: Floats,
+    size: int,
+    of: int,
+    most: int,
+    gained: int,
+    scale: float,
+) -> tuple[int, int, int]:
+    """The cluster that pays least for a member, the first of several; what it pays, and its price then. -1: all pay too much."""
+    is_number, weights, spans, leaves = relation.is_number, relation.weight, relation.span, relation.leaves
+    starts, first, share = relation.starts, relation.first, relation.share
+    into, least, least_joined = -1, gained, 0
+    for other in range(records.size):
+        if other == of or records[other] + size > most:
+            continue
+        lost, joined, paid = 0.0, 0, least
+        for attribute in range(lo.size):
+            left, right = min(low[other, attribute], lo[attribute]), max(high[other, attribute], hi[attribute])
+            if is_number[attribute]:
+                if spans[attribute] > 0:
+                    lost += weights[attribute] * ((right - left) / spans[attribute])
+            else:
+                at = starts[attribute]
+                while first[at + np.int64(left)] != first[at + np.int64(right)]:
+                    at += leaves[attribute]
+                lost += weights[attribute] * share[at + np.int64(left)]
+            joined = int(np.rint(scale * lost))
+            paid = (records[other] + size) * joined - records[other] * price[other]
+            if paid >= least:  # the other attributes only add to it
+                break
+        if paid < least:
+            into, least, least_joined = other, paid, joined
+    return into, least, least_joined
 
 
 @inner

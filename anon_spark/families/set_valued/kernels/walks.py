@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from anon_spark.arrays import each_once
 from anon_spark.compiled import compiled, inner
 from anon_spark.errors import AnonSparkError, LimitExceeded
 from anon_spark.families.set_valued.kernels.graphs import Graph
@@ -118,7 +119,7 @@ def require_regular(graph: Graph) -> None:
     of_part[graph.part] = degree
     expected = of_part[graph.part]
     incoming = np.bincount(graph.slots, minlength=degree.size)
-    twice = graph.slots.size - np.unique(np.repeat(np.arange(degree.size), degree) * degree.size + graph.slots).size
+    twice = graph.slots.size - each_once(np.repeat(np.arange(degree.size), degree) * degree.size + graph.slots).size
     faults = int((degree != expected).sum() + (incoming != expected).sum() + leaving.sum()) + twice
     if faults:
         raise AnonSparkError(f"The graph is not regular: {faults} records, slots or edges deviate.", faults=faults)
