@@ -23,7 +23,7 @@ from anon_spark.auditing.reading.item_sets import (
     together,
 )
 from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, UNSEEN, Climb, source_totals, with_codes, with_scope
-from anon_spark.auditing.reading.values import HI, LO, exact, hashed, private, quoted, require_columns
+from anon_spark.auditing.reading.values import HI, LO, exact, hashable, private, quoted, require_columns
 from anon_spark.auditing.truth.full_domain import PUBLISHED, SOURCE, check_recoding, raw_column
 from anon_spark.columns import ROWS
 from anon_spark.engine import crossed, has_null, small_frame
@@ -157,6 +157,8 @@ def read_records(frame: DataFrame, columns: Transactions, others: Sequence[str] 
     )
     values = [raw_column(at) for at in range(len(columns.relational))]
     unchanged = [kept_column(at) for at in range(len(columns.unchanged))]
+    content = [part for name in (*values, *unchanged) for part in hashable(plain, name)]
+    content += [part for name in lists for part in (F.size(name), F.col(name))]  # sets without nulls: as they are, not as texts
     known = small_frame(frame.sparkSession, pa.table(table))
     plain_items = [F.array_except(*pair) for pair in zip(lists, secrets, strict=True)]
     hidden_items = [F.array_intersect(*pair) for pair in zip(lists, secrets, strict=True)]
@@ -166,7 +168,7 @@ def read_records(frame: DataFrame, columns: Transactions, others: Sequence[str] 
         *unchanged,
         together(columns.transactions, plain_items).alias(OWN),
         F.sort_array(together(columns.transactions, hidden_items)).alias(HIDDEN),
-        hashed(plain, [*values, *lists, *unchanged]).alias(CONTENT),
+        F.xxhash64(*content).alias(CONTENT),
         F.when(F.col(_ROW), F.lit(NULL)).otherwise(F.lit(KEPT)).alias(STATUS),
         F.coalesce(_HOLE, F.lit(False)).alias(_HOLE),
     )
