@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.auditing.reading.item_sets import (
-    item_set,
+    as_set,
     items_in,
     no_items,
     require_item_groups,
@@ -150,7 +150,7 @@ def read_records(frame: DataFrame, columns: Transactions, others: Sequence[str] 
     plain = frame.select(
         *others,
         *(exact(frame, name).alias(raw_column(at)) for at, name in enumerate(columns.relational)),
-        *(item_set(name).alias(column) for name, column in zip(columns.transactions, lists, strict=True)),
+        *(as_set(F.col(quoted(name))).alias(column) for name, column in zip(columns.transactions, lists, strict=True)),
         *(exact(frame, name).alias(kept_column(at)) for at, name in enumerate(columns.unchanged)),
         reduce(or_, [F.isnull(quoted(name)) for name in columns.transactions]).alias(_ROW),
         reduce(or_, [has_null(exact(frame, name)) for name in columns.transactions]).alias(_HOLE),
@@ -158,7 +158,7 @@ def read_records(frame: DataFrame, columns: Transactions, others: Sequence[str] 
     values = [raw_column(at) for at in range(len(columns.relational))]
     unchanged = [kept_column(at) for at in range(len(columns.unchanged))]
     content = [part for name in (*values, *unchanged) for part in hashable(plain, name)]
-    content += [part for name in lists for part in (F.size(name), F.col(name))]  # sets without nulls: as they are, not as texts
+    content += [part for name in lists for part in (F.size(name), F.sort_array(name))]  # without nulls: they need not be texts
     known = small_frame(frame.sparkSession, pa.table(table))
     plain_items = [F.array_except(*pair) for pair in zip(lists, secrets, strict=True)]
     hidden_items = [F.array_intersect(*pair) for pair in zip(lists, secrets, strict=True)]
