@@ -88,7 +88,7 @@ def item_numbers(groups: Groups, hashes: Words) -> Ints:
         word = np.uint64(groups.items[item + 1] - groups.items[item])
         for at in range(groups.items[item], groups.items[item + 1]):
             name = groups.names[at]
-            hashed = hashes[name] if name >= 0 else np.uint64(1)
+            hashed = hashes[name] if name >= 0 else MULTIPLIER
             word = (word ^ (word >> np.uint64(29)) ^ hashed) * MULTIPLIER
         numbers[item] = np.int64(word ^ (word >> np.uint64(32)))
     return numbers
