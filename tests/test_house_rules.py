@@ -117,8 +117,8 @@ def test_tasks_find_compiled_functions_by_name() -> None:
             found += [f"{name}.{fault}" for fault in travelling(import_module(name), path.read_text())]
     assert found == []
 
-    planted = "def outer():\n    def work(table):\n        return containing(table)\n    return work\n"
-    assert list(travelling(import_module("anon_spark.families.tree.kernels.trees"), planted)) == ["outer: containing"]
+    planted = "def outer():\n    def work(table):\n        return holding(table)\n    return work\n"
+    assert list(travelling(import_module("anon_spark.families.tree.kernels.trees"), planted)) == ["outer: holding"]
 
 
 def called_by_python(module: ModuleType, source: str) -> Iterator[str]:

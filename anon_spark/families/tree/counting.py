@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,18 @@ from numpy.typing import NDArray
 from anon_spark.families.tree.kept import share_lost, sums_of
 from anon_spark.families.tree.kernels.counting import tally
 from anon_spark.families.tree.kernels.keys import Layout
+from anon_spark.families.tree.kernels.pairs import DENSE_PAIRS, tally_of_pairs
 from anon_spark.families.tree.kernels.synopsis import Synopsis, record_rpd, rpd_a, synopsis, updated_synopsis
 from anon_spark.families.tree.kernels.trees import (
+    Holders,
     Trees,
-    containing,
     disassociated_uses,
     distinct,
+    holders_of,
+    holding,
     projected,
     renamed,
-    selected,
+    taken,
 )
 from anon_spark.families.tree.kernels.violations import all_violations, first_violation, rare_sets, relation_supports
 from anon_spark.families.tree.settings import Cost, Settings
@@ -208,8 +211,7 @@ class Evaluator:
 # --- one question on some records --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """Counts of some records: keys with counts, and the records that each disassociation changed."""
 
     keys: Ints
@@ -217,22 +219,70 @@ class Tally:
     used: Ints
 
 
-def recoded(trees: Trees, asked: Asked) -> tuple[Trees, Ints, Ints]:
+@dataclass(frozen=True)
+class Indexed:
+    """Records, and by label those that hold it."""
+
+    trees: Trees
+    holders: Holders
+
+    @classmethod
+    def of(cls, trees: Trees, labels: int) -> Indexed:
+        """labels: how many there are."""
+        if trees.labels.size and not 0 <= trees.labels.min() <= trees.labels.max() < labels:
+            raise ValueError("a label is none of the forest")
+        return cls(trees, holders_of(trees, labels))
+
+    def holding(self, image: Codes, is_wanted: Flags) -> Ints:
+        """The records with a label whose image is wanted, ascending. Raises ValueError for a label without image."""
+        if (image[np.diff(self.holders.offsets) > 0] < 0).any():
+            raise ValueError("a label lies above the cut")
+        return holding(self.holders, (image >= 0) & is_wanted[image], self.trees.records)
+
+
+def counted(records: Indexed, asked: Asked, promise: Promise) -> Tally:
+    """Keys and counts of a question over these records."""
+    trees, slots = records.trees, asked.slots
+    if not _are_pairs(asked, promise):
+        images, weights, used = recoded(records, asked)
+        keys, counts = tally(images, weights, slots.slots, slots.count, asked.sizes, asked.focus, slots.negated, promise.secrets)
+        return Tally(keys, counts, used)
+    # each label counts as its image does, so that the records need not be recoded
+    wanted = asked.focus if asked.focus.size else np.ones(slots.count, dtype=np.bool_)
+    chosen = records.holding(slots.image, (slots.slots != NONE) & wanted[slots.slots])
+    layout, ones = Layout.of(slots.count, asked.sizes), np.ones(trees.records, dtype=np.int64)
+    everyone = chosen if asked.focus.size else np.arange(trees.records)
+    keys, counts = tally_of_pairs(trees, ones, slots.slots[slots.image], layout, asked.focus, everyone)
+    return Tally(keys, counts, np.zeros(0, dtype=np.int64))
+
+
+def _are_pairs(asked: Asked, promise: Promise) -> bool:
+    """Whether single labels and pairs of records are counted that need no merging."""
+    is_plain = not asked.pairs.size and not asked.slots.negated.size and not promise.secrets.any()
+    return is_plain and asked.sizes <= 2 and asked.slots.count <= DENSE_PAIRS and not _is_most_general(asked)
+
+
+def _is_most_general(asked: Asked) -> bool:
+    return bool(asked.slots.image[asked.top] == asked.top)
+
+
+def recoded(records: Indexed, asked: Asked) -> tuple[Trees, Ints, Ints]:
     """The records under the cut after the disassociations; how many each stands for; records that each of these changed.
 
     As far as the question needs it: records without a label in focus may be left out, or equal siblings be left in.
     """
+    trees = records.trees
     if _is_quick(trees, asked):
         nothing: Ints = np.zeros(0, dtype=np.int64)
         return renamed(trees, asked.slots.image), np.ones(trees.records, dtype=np.int64), nothing
-    images, weights = _together(projected(relevant(trees, asked), asked.slots.image, asked.top))
+    images, weights = _together(projected(relevant(records, asked), asked.slots.image, asked.top))
     changed, used = disassociated_uses(images, asked.pairs, weights)
     return changed, weights, used
 
 
 def _is_quick(trees: Trees, asked: Asked) -> bool:
     """Whether records are counted as they are, with new labels: sets of up to two labels take less time than merging siblings."""
-    if asked.pairs.size or asked.slots.image[asked.top] == asked.top:
+    if asked.pairs.size or _is_most_general(asked):
         return False
     if asked.factors is not None:
         return asked.cost == "rpd_a"
@@ -254,21 +304,12 @@ def _repeat(trees: Trees) -> bool:
     return distinct(few, np.ones(few.records, dtype=np.int64))[0].records <= max(few.records // 2, SAMPLE // 2)
 
 
-def tallied(trees: Trees, weights: Ints, asked: Asked, promise: Promise) -> tuple[Ints, Ints]:
-    """Keys and counts of a question over some recoded records."""
-    slots = asked.slots
-    return tally(trees, weights, slots.slots, slots.count, asked.sizes, asked.focus, slots.negated, promise.secrets)
-
-
-def relevant(trees: Trees, asked: Asked) -> Trees:
+def relevant(records: Indexed, asked: Asked) -> Trees:
     """The records that hold a label in focus after the cut; all, without a focus."""
     if not asked.focus.size:
-        return trees
-    wanted = np.zeros(asked.slots.image.size, dtype=np.bool_)
-    known = asked.slots.image >= 0
-    slot = asked.slots.slots[asked.slots.image[known]]
-    wanted[known] = (slot != NONE) & asked.focus[slot]
-    return selected(trees, containing(trees, wanted))
+        return records.trees
+    slots = asked.slots
+    return taken(records.trees, records.holding(slots.image, (slots.slots != NONE) & asked.focus[slots.slots]))
 
 
 def answer_of(asked: Asked, tally_: Tally, promise: Promise) -> Answer:
@@ -335,20 +376,67 @@ def _first(asked: Asked, layout: Layout, tally_: Tally, promise: Promise, suppor
     return Answer(0, 0, {}, {}, used, (at, (nodes[upper], nodes[lower])))
 
 
-# --- few records -------------------------------------------------------------------------------------------------------
+# --- loss ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class LocalCounter:
-    """Records that are counted where the search runs. Cost: their arrays; each question one pass over those it concerns.
+class Synopses:
+    """Synopses of some records under cuts.
 
     Cuts of one step of a search differ from the cut before in few labels. The synopsis of that one is kept, and theirs are made
     from it.
     """
 
+    records: Indexed
+    kept: dict[bytes, tuple[Slots, Synopsis]] = field(default_factory=dict)  # by the nodes of the cut
+
+    def keep(self, asked: Sequence[Asked], pool: ThreadPoolExecutor | None = None) -> None:
+        """Those of cuts that most of these cuts come from, several of them."""
+        before = {one.before.nodes.tobytes(): one.before for one in asked if one.before is not None}
+        times = Counted(one.before.nodes.tobytes() for one in asked if one.before is not None)
+        wanted = [cut for cut, number in times.most_common(MOST_KEPT) if number > 1]
+        missing = [cut for cut in wanted if cut not in self.kept]
+        if missing and not self.kept:
+            self.kept[missing[0]] = before[missing[0]], self._whole(before[missing[0]])
+        found = list((pool.map if pool else map)(lambda cut: self._from_nearest(before[cut]), missing))
+        for cut in [cut for cut in self.kept if cut not in wanted][: max(0, len(self.kept) + len(missing) - MOST_KEPT)]:
+            del self.kept[cut]
+        self.kept |= {cut: (before[cut], synopsis) for cut, synopsis in zip(missing, found, strict=True)}
+
+    def of(self, asked: Asked) -> Synopsis:
+        """The synopsis under a cut; from that of the cut before, if it was kept."""
+        known = None if asked.before is None else self.kept.get(asked.before.nodes.tobytes())
+        if known is not None:
+            return self._updated(asked.slots, *known)
+        images, weights, _ = recoded(self.records, asked)
+        return synopsis(images, weights)
+
+    def _from_nearest(self, slots: Slots) -> Synopsis:
+        """From that of the cut which differs in the fewest values."""
+        return self._updated(slots, *min(self.kept.values(), key=lambda known: int((known[0].image != slots.image).sum())))
+
+    def _updated(self, slots: Slots, before: Slots, known: Synopsis) -> Synopsis:
+        moved = slots.image != before.image
+        is_changed: Flags = np.zeros(slots.image.size, dtype=np.bool_)
+        for image in (slots.image[moved], before.image[moved]):
+            is_changed[image[image >= 0]] = True
+        holders = self.records.holding(slots.image, is_changed)
+        return updated_synopsis(known, self.records.trees, slots.image, is_changed, holders)
+
+    def _whole(self, slots: Slots) -> Synopsis:
+        trees = self.records.trees
+        return synopsis(renamed(trees, slots.image), np.ones(trees.records, dtype=np.int64))
+
+
+# --- few records -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class LocalCounter:
+    """Records that are counted where the search runs. Cost: their arrays; each question one pass over those it concerns."""
+
     trees: Trees
     promise: Promise
-    kept: dict[bytes, Synopsis] = field(default_factory=dict)  # by the nodes of the cut
 
     kind = "driver"
 
@@ -356,43 +444,20 @@ class LocalCounter:
         if len(asked) == 1:
             return [self._answer(asked[0])]
         with ThreadPoolExecutor(min(len(asked), THREADS)) as pool:  # compiled loops hold no lock
-            self._keep_synopses(asked, pool)
+            self.synopses.keep(asked, pool)
             return list(pool.map(self._answer, asked))
 
-    def _keep_synopses(self, asked: Sequence[Asked], pool: ThreadPoolExecutor) -> None:
-        """Those of cuts that most of these cuts come from, several of them."""
-        before = {one.before.nodes.tobytes(): one.before for one in asked if one.before is not None}
-        times = Counted(one.before.nodes.tobytes() for one in asked if one.before is not None)
-        wanted = [cut for cut, number in times.most_common(MOST_KEPT) if number > 1]
-        missing = [cut for cut in wanted if cut not in self.kept]
-        idle = [cut for cut in self.kept if cut not in wanted]
-        for cut in idle[: max(0, len(self.kept) + len(missing) - MOST_KEPT)]:
-            del self.kept[cut]
-        found = pool.map(lambda cut: self._synopsis(before[cut].image), missing)
-        self.kept |= dict(zip(missing, found, strict=True))
+    @cached_property
+    def synopses(self) -> Synopses:
+        return Synopses(Indexed.of(self.trees, self.promise.secrets.size))
 
     def _answer(self, asked: Asked) -> Answer | float:
-        if asked.factors is not None and asked.cost == "ncp":
-            return share_lost(sums_of(self.trees, asked.slots.image, asked.top, asked.pairs, asked.factors))
-        if asked.before is not None and asked.factors is not None:
-            return rpd_a(self._small_step(asked.slots, asked.before), asked.factors)
-        images, weights, used = recoded(self.trees, asked)
+        records = self.synopses.records
         if asked.factors is None:
-            return answer_of(asked, Tally(*tallied(images, weights, asked, self.promise), used), self.promise)
+            return answer_of(asked, counted(records, asked, self.promise), self.promise)
+        if asked.cost == "ncp":
+            return share_lost(sums_of(self.trees, asked.slots.image, asked.top, asked.pairs, asked.factors))
         if asked.cost == "rpd":
+            images, weights, _ = recoded(records, asked)
             return float(record_rpd(images, asked.factors) @ weights) / self.trees.records
-        return rpd_a(synopsis(images, weights), asked.factors)
-
-    def _synopsis(self, image: Codes) -> Synopsis:
-        return synopsis(renamed(self.trees, image), np.ones(self.trees.records, dtype=np.int64))
-
-    def _small_step(self, slots: Slots, before: Slots) -> Synopsis:
-        """The synopsis under a cut, from that of the cut before if it was kept."""
-        known = self.kept.get(before.nodes.tobytes())
-        if known is None:
-            return self._synopsis(slots.image)
-        moved = slots.image != before.image
-        is_changed: Flags = np.zeros(slots.image.size, dtype=np.bool_)
-        for image in (slots.image[moved], before.image[moved]):
-            is_changed[image[image >= 0]] = True
-        return updated_synopsis(known, renamed(self.trees, slots.image), is_changed)
+        return rpd_a(self.synopses.of(asked), asked.factors)

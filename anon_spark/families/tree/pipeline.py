@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypedDict
 
 import numpy as np
@@ -274,8 +273,7 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
     def _attacked(self, recoding: TreeRecoding) -> AttackerGain:
         """What attackers gain: with as much as is promised, with absences, with more, and by the method."""
         privacy, forest = self.job.privacy, recoding.forest
-        attack = partial(
-            tree_attack,
+        found = tree_attack(
             recoding.evidence()["linked"],
             recoding.release(linked=True),
             self.schema,
@@ -283,13 +281,14 @@ class TreePipeline(Pipeline[TreeJob, TreeRecoding, TreeFacts]):
             recoding.cut,
             recoding.pairs,
             privacy.k,
+            privacy.m,
+            privacy.effective_n,
             key=derived(recoding.key or "", "attack"),
+            negations=ABSENT,
+            more=MORE,
         )
-        within = attack(m=privacy.m, n=privacy.effective_n, negations=ABSENT)
-        beyond = attack(m=privacy.m + MORE, n=privacy.effective_n + MORE)
-        outcomes = [*within.knowledge, *(replace(outcome, promised=False) for outcome in beyond.knowledge)]
-        known = {str(at): KnowledgeAttack.of(outcome) for at, outcome in enumerate(outcomes)}
-        return AttackerGain(known, within.structure if recoding.pairs else None)
+        known = {str(at): KnowledgeAttack.of(outcome) for at, outcome in enumerate(found.knowledge)}
+        return AttackerGain(known, found.structure if recoding.pairs else None)
 
     def _promised(self, release: DataFrame, hierarchies: Mapping[str, Hierarchy], cut: Sequence[Label]) -> Verdict:
         """The guarantee, on the published table alone."""

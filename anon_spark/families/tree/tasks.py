@@ -23,12 +23,14 @@ from anon_spark.families.tree.counting import (
     MOST_LISTED,
     Asked,
     Counter,
+    Indexed,
     LocalCounter,
     Promise,
+    Synopses,
     Tally,
     answer_of,
+    counted,
     recoded,
-    tallied,
 )
 from anon_spark.families.tree.kept import share_lost, sums_of
 from anon_spark.families.tree.kernels.counting import merged
@@ -41,12 +43,12 @@ from anon_spark.families.tree.kernels.synopsis import (
     rpd_a_of,
     shares_of,
     split,
-    synopsis,
 )
 from anon_spark.families.tree.kernels.trees import Trees, concatenated, packed, unpacked
 from anon_spark.families.tree.records import LABELS, PARENTS, Records, trees_in
 from anon_spark.families.tree.structure import Answer, Rare
-from anon_spark.kernels.classes import Ints
+from anon_spark.kernels.classes import Codes, Ints
+from anon_spark.kernels.utility import Floats
 from anon_spark.primitives.rounds import Workspace, collect_small
 
 LOCAL_NODES = 2**21
@@ -157,26 +159,31 @@ def _counting(asked: Sequence[Asked], promise: Promise) -> Any:
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         blocks = (unpacked(block.as_py()) for batch in batches for block in batch.column(0))
         for trees in _until(blocks, TASK_NODES):
+            synopses = Synopses(Indexed.of(trees, promise.secrets.size))
+            synopses.keep(asked)
             for number, question in enumerate(asked):
-                yield from counted(number, question, trees)
+                if question.factors is None:
+                    yield from tallied(number, question, synopses.records)
+                else:
+                    yield from costed(number, question, synopses, question.factors)
 
-    def counted(number: int, question: Asked, trees: Trees) -> Iterator[pa.RecordBatch]:
-        if question.factors is not None and question.cost == "ncp":
-            sums = sums_of(trees, question.slots.image, question.top, question.pairs, question.factors)
-            yield _row(number, USES, np.zeros(0, np.int64), sums)
-            return
-        images, weights, used = recoded(trees, question)
-        if question.factors is not None:
-            if question.cost == "rpd":
-                yield _row(number, USES, np.zeros(0, np.int64), np.array([record_rpd(images, question.factors) @ weights]))
-                return
-            for part, cut in split(synopsis(images, weights), PARTS):
-                arrays = np.concatenate([cut.labels.astype(np.int64), cut.parents.astype(np.int64)])
-                yield _row(number, part, arrays, cut.counts)
-            return
+    def costed(number: int, question: Asked, synopses: Synopses, factors: Floats) -> Iterator[pa.RecordBatch]:
+        nothing: Ints = np.zeros(0, dtype=np.int64)
+        trees = synopses.records.trees
+        if question.cost == "rpd_a":
+            for part, cut in split(synopses.of(question), PARTS):
+                yield _row(number, part, np.concatenate([cut.labels, cut.parents]).view(np.int64), cut.counts)
+        elif question.cost == "rpd":
+            images, weights, _ = recoded(synopses.records, question)
+            yield _row(number, USES, nothing, np.array([record_rpd(images, factors) @ weights]))
+        else:
+            sums = sums_of(trees, question.slots.image, question.top, question.pairs, factors)
+            yield _row(number, USES, nothing, sums)
+
+    def tallied(number: int, question: Asked, records: Indexed) -> Iterator[pa.RecordBatch]:
+        keys, counts, used = counted(records, question, promise)
         if used.size:
-            yield _row(number, USES, np.zeros(0, np.int64), used)
-        keys, counts = tallied(images, weights, question, promise)
+            yield _row(number, USES, np.zeros(0, dtype=np.int64), used)
         borders = np.searchsorted(keys, _borders(question, promise))
         for part, (begin, end) in enumerate(zip([0, *borders], [*borders, keys.size], strict=True)):
             if end > begin:
@@ -245,6 +252,7 @@ def _borders(asked: Asked, promise: Promise) -> Ints:
     return np.array([first * (layout.secrets + 1) for first in firsts], dtype=np.int64)
 
 
-def _halves(arrays: Ints) -> tuple[Any, Any]:
-    half = arrays.size // 2
-    return arrays[:half].astype(np.int32), arrays[half:].astype(np.int32)
+def _halves(arrays: Ints) -> tuple[Codes, Codes]:
+    """Labels and parents, which travel as one array."""
+    labels, parents = arrays.view(np.int32).reshape(2, -1)
+    return labels, parents

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.errors import AnonSparkError
-from anon_spark.families.tree.counting import Asked, Evaluator, LocalCounter, recoded, tallied
+from anon_spark.families.tree.counting import Asked, Evaluator, Indexed, LocalCounter, counted
 from anon_spark.families.tree.kernels.keys import Layout
 from anon_spark.families.tree.kernels.violations import all_violations
 from anon_spark.families.tree.records import LABELS, PARENTS
@@ -101,10 +101,9 @@ def asked_all(evaluator: Evaluator, cut: Cut, m: int) -> Asked:
 def counted_violations(loaded: Loaded, evaluator: Evaluator, cut: Cut) -> dict[Size, int]:
     """The same by the family's kernels, where this runs; sets without relations are told together, as (0, 0)."""
     asked = asked_all(evaluator, cut, evaluator.settings.m)
-    images, weights, _ = recoded(loaded.trees, asked)
-    keys, counts = tallied(images, weights, asked, evaluator.promise)
-    layout = Layout.of(asked.slots.count, asked.sizes, 0)
     promise = evaluator.promise
+    keys, counts, _ = counted(Indexed.of(loaded.trees, promise.secrets.size), asked, promise)
+    layout = Layout.of(asked.slots.count, asked.sizes, 0)
     supports, ranks = asked.supports[2].reshape(0, 0), asked.slots.ranks
     violations = all_violations(layout, keys, counts, promise.k, 0, promise.n, supports, ranks)
     return {(0, 0): violations.value_violations, **violations.structure_violations}

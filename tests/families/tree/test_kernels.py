@@ -22,6 +22,7 @@ from anon_spark.families.tree.kernels.counting import label_counts, merged, tall
 from anon_spark.families.tree.kernels.keys import Layout
 from anon_spark.families.tree.kernels.synopsis import (
     Synopsis,
+    in_preorder,
     merged_synopses,
     record_rpd,
     rpd_a,
@@ -36,16 +37,17 @@ from anon_spark.families.tree.kernels.trees import (
     Trees,
     canonical,
     concatenated,
-    containing,
     disassociated,
     disassociated_uses,
     distinct,
+    holders_of,
+    holding,
     leaf_paths,
     packed,
     paths_of,
     projected,
     renamed,
-    selected,
+    taken,
     trees_of,
     unpacked,
 )
@@ -255,8 +257,12 @@ def test_records_are_chosen_joined_and_carried(rng: Random) -> None:
     trees, keep = trees_of(records), np.array([rng.random() < 0.5 for _ in records])
     wanted = np.array([rng.random() < 0.2 for _ in range(LABELS)])
 
-    assert_are(selected(trees, keep), [tree for tree, kept in zip(records, keep, strict=True) if kept])
-    assert containing(trees, wanted).tolist() == [any(wanted[one] for one in items(tree)) for tree in records]
+    assert_are(taken(trees, np.flatnonzero(keep)), [tree for tree, kept in zip(records, keep, strict=True) if kept])
+    holders = holders_of(trees, LABELS)
+    for label, (begin, end) in enumerate(pairwise(holders.offsets.tolist())):
+        assert holders.records[begin:end].tolist() == [at for at, tree in enumerate(records) if label in items(tree)]
+    wanted_in = [at for at, tree in enumerate(records) if any(wanted[one] for one in items(tree))]
+    assert holding(holders, wanted, trees.records).tolist() == wanted_in
     assert_are(concatenated([trees, trees_of([]), trees_of(records[::-1])]), records + records[::-1])
     assert_are(unpacked(packed(trees)), records)
     of_record, of_path, labels = leaf_paths(trees)
@@ -457,7 +463,7 @@ def test_equal_siblings_change_no_count(rng: Random) -> None:
 
     assert [own.tolist() for own in case.tally(trees=raw)] == [own.tolist() for own in case.tally()]
     weights = np.array(case.weights, dtype=np.int64)
-    found, expected = synopsis(raw, weights), synopsis(trees_of(case.records), weights)
+    found, expected = (in_preorder(synopsis(trees, weights)) for trees in (raw, trees_of(case.records)))
     assert [own.tolist() for own in found] == [own.tolist() for own in expected]
 
 
@@ -797,7 +803,7 @@ def test_synopsis_counts_paths_whole_or_in_parts(rng: Random) -> None:
     sums = support_of_paths(records, weights)
     expected = sorted(sums)
 
-    whole = synopsis(trees_of(records), np.array(weights, dtype=np.int64))
+    whole = in_preorder(synopsis(trees_of(records), np.array(weights, dtype=np.int64)))
 
     nodes = trees_of([expected])
     assert whole.labels.tolist() == nodes.labels.tolist() and whole.parents.tolist() == nodes.parents.tolist()
@@ -807,7 +813,7 @@ def test_synopsis_counts_paths_whole_or_in_parts(rng: Random) -> None:
 
     # tasks with some of the records each; parts of equal labels together; shares in any order
     tasks = [synopsis(trees_of(records[at::3]), np.array(weights[at::3], dtype=np.int64)) for at in range(3)]
-    again = merged_synopses(tasks)
+    again = in_preorder(merged_synopses(tasks))
     assert [own.tolist() for own in again] == [own.tolist() for own in whole]
     parts = dict[int, list[Synopsis]]()
     for number, part in [numbered for task in tasks for numbered in split(task, 5)]:
@@ -834,10 +840,11 @@ def test_a_synopsis_is_updated_where_labels_changed(rng: Random) -> None:
     is_changed[before[before != after]] = is_changed[after[before != after]] = True
     ones = np.ones(trees.records, dtype=np.int64)
 
-    found = updated_synopsis(synopsis(renamed(trees, before), ones), renamed(trees, after), is_changed)
+    records = holding(holders_of(trees, LABELS), is_changed[after], trees.records)
+    found = updated_synopsis(synopsis(renamed(trees, before), ones), trees, after, is_changed, records)
 
-    expected = synopsis(canonical(renamed(trees, after)), ones)
-    assert [own.tolist() for own in found] == [own.tolist() for own in expected]
+    expected = in_preorder(synopsis(canonical(renamed(trees, after)), ones))
+    assert [own.tolist() for own in in_preorder(found)] == [own.tolist() for own in expected]
 
 
 def test_an_updated_synopsis_grows_beyond_what_it_was() -> None:
@@ -848,9 +855,11 @@ def test_an_updated_synopsis_grows_beyond_what_it_was() -> None:
     is_changed[999:1040] = True
     ones = np.ones(60, dtype=np.int64)
 
-    found = updated_synopsis(synopsis(renamed(many, image), ones), many, is_changed)
+    everyone, itself = np.arange(60), np.arange(2000, dtype=np.int32)
+    found = updated_synopsis(synopsis(renamed(many, image), ones), many, itself, is_changed, everyone)
 
-    assert [own.tolist() for own in found] == [own.tolist() for own in synopsis(many, ones)]
+    expected = in_preorder(synopsis(many, ones))
+    assert [own.tolist() for own in in_preorder(found)] == [own.tolist() for own in expected]
 
 
 def test_a_synopsis_grows_beyond_its_first_room() -> None:

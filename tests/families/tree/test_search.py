@@ -138,7 +138,7 @@ def test_cuts_cost_the_same_side_by_side_and_one_by_one(seed: int) -> None:
     for steps in [*batches, [step for batch in batches for step in batch]]:  # the last has more cuts before than are kept
         assert judging.judge(steps) == [alone.judge([step])[0] for step in steps]
     assert isinstance(judging.counter, LocalCounter) and isinstance(alone.counter, LocalCounter)
-    assert 2 <= len(judging.counter.kept) <= MOST_KEPT and not alone.counter.kept
+    assert 2 <= len(judging.counter.synopses.kept) <= MOST_KEPT and not alone.counter.synopses.kept
 
 
 @pytest.mark.parametrize("seed", range(4))

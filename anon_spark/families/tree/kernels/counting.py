@@ -59,7 +59,7 @@ def tally(
         raise ValueError("the focus is not by slot")
     layout = Layout.of(c, m, int(secrets.max(initial=0)))
     if m <= 2 and c <= DENSE_PAIRS and not negated.shape[0] and not layout.secrets:
-        return tally_of_pairs(trees, weights, slots, layout, focus)
+        return tally_of_pairs(trees, weights, slots, layout, focus, np.arange(trees.records))
     dense = layout.keys <= min(DENSE_KEYS, KEYS_PER_RECORD * trees.records) and int(weights.sum()) < COUNTER_LIMIT
     counters, table = counted(
         trees,

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon_spark.compiled import compiled, inner
-from anon_spark.families.tree.kernels.trees import NONE, Flags, Trees
+from anon_spark.compiled import compiled, inlined, inner, innermost
+from anon_spark.families.tree.kernels.trees import NONE, Flags, Trees, largest_record
 from anon_spark.kernels.classes import EMPTY, HASH_MULTIPLIER, Codes, Ints
 from anon_spark.kernels.utility import Floats
 
@@ -25,7 +25,7 @@ GONE = -3
 
 
 class Synopsis(NamedTuple):
-    """Nodes in canonical preorder: label, parent (NONE right below the root, which is no node), records that have the path."""
+    """Nodes, parents before children: label, parent (NONE right below the root, which is no node), records that have the path."""
 
     labels: Codes
     parents: Codes
@@ -53,17 +53,17 @@ def synopsis(trees: Trees, weights: Ints) -> Synopsis:
     """Of records, each standing for `weight` records; equal siblings may stand in one. Cost: one look-up per node, one sort of
     distinct paths.
     """
-    return in_preorder(*grown(trees, np.repeat(weights, trees.sizes)))
+    return grown(trees, weights, by_node=False)
 
 
-def updated_synopsis(before: Synopsis, trees: Trees, is_changed: Flags) -> Synopsis:
-    """Of records that were recoded otherwise before: the same as `synopsis` of them.
+def updated_synopsis(before: Synopsis, trees: Trees, image: Codes, is_changed: Flags, records: Ints) -> Synopsis:
+    """Of all records, with their labels replaced by their images: the same as `synopsis` of these.
 
-    before: of these records as they were. is_changed: by label, which stand for other values than before, or did. A path without
-    such a label is in the same records as before; those with one are counted anew. Cost: a look at every node, a look-up for
-    those at or below a changed label and above them, one sort of distinct paths.
+    before: of the same records, recoded otherwise. is_changed: by image, which stand for other values than before, or did.
+    records: those with such a label. A path without one is in the same records as before; those with one are counted anew.
+    Cost: a look-up for each path before, and for each node of these records at or below a changed label and above them.
     """
-    return in_preorder(*regrown(before, trees, is_changed))
+    return regrown(before, trees, np.require(image, np.int32, ["C", "W"]), is_changed, records)
 
 
 def merged_synopses(parts: Sequence[Synopsis]) -> Synopsis:
@@ -72,7 +72,7 @@ def merged_synopses(parts: Sequence[Synopsis]) -> Synopsis:
     labels = np.concatenate([np.zeros(0, dtype=np.int32), *(part.labels for part in parts)])
     parents = np.concatenate([np.zeros(0, dtype=np.int32), *(part.parents for part in parts)])
     counts = np.concatenate([np.zeros(0, dtype=np.int64), *(part.counts for part in parts)])
-    return in_preorder(*grown(Trees(offsets, labels, parents), counts))
+    return grown(Trees(offsets, labels, parents), counts, by_node=True)
 
 
 def split(whole: Synopsis, parts: int) -> Iterator[tuple[int, Synopsis]]:
@@ -80,23 +80,53 @@ def split(whole: Synopsis, parts: int) -> Iterator[tuple[int, Synopsis]]:
 
     Nodes of depth 1 are in all of them, with their counts in the first one only.
     """
-    depths = depths_of(whole.parents)
-    second = np.where(depths == 2, np.arange(depths.size), 0)
-    second = np.maximum.accumulate(second)  # in preorder: the node of depth 2 above
-    part_of = (whole.labels[second] + 7 * whole.labels[np.maximum(whole.parents[second], 0)]) % parts
+    starts, labels, parents, counts = parted(whole, parts)
+    tops = int((whole.parents == NONE).sum())
     for part in range(parts):
-        inside = (depths == 1) | (part_of == part)
-        if part and not (inside & (depths > 1)).any():
+        begin, end = starts[part], starts[part + 1]
+        if part == 0 or end - begin > tops:
+            yield part, Synopsis(labels[begin:end], parents[begin:end], counts[begin:end])
+
+
+@compiled
+def parted(whole: Synopsis, parts: int) -> tuple[Ints, Codes, Codes, Ints]:
+    """Where each part begins, and the nodes of all parts; each part begins with the nodes of depth 1. Cost: two passes."""
+    old_labels, old_parents, old_counts = whole.labels, whole.parents, whole.counts
+    nodes = old_labels.size
+    # 1. the place of each node of depth 1, the part of each other one
+    place, part_of, sizes, tops = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.zeros(parts, np.int64), 0
+    for node in range(nodes):
+        above = old_parents[node]
+        if above == NONE:
+            part_of[node], place[node] = NONE, tops
+            tops += 1
             continue
-        place = np.cumsum(inside) - 1
-        above = whole.parents[inside]
-        counts = np.where((depths == 1) & (part > 0), 0, whole.counts)[inside]
-        yield part, Synopsis(whole.labels[inside], np.where(above < 0, -1, place[above]).astype(np.int32), counts)
+        is_second = part_of[above] == NONE
+        part_of[node] = (old_labels[node] + 7 * old_labels[above]) % parts if is_second else part_of[above]
+        sizes[part_of[node]] += 1
+    starts = np.zeros(parts + 1, dtype=np.int64)
+    for part in range(parts):
+        starts[part + 1] = starts[part] + sizes[part] + tops
+    # 2. the nodes of each part
+    length, following = starts[parts], starts[:parts] + tops
+    labels, parents, counts = np.empty(length, np.int32), np.empty(length, np.int32), np.empty(length, np.int64)
+    for node in range(nodes):
+        above, label = old_parents[node], old_labels[node]
+        if above == NONE:
+            for part in range(parts):
+                at = starts[part] + place[node]
+                labels[at], parents[at], counts[at] = label, NONE, old_counts[node] if part == 0 else 0
+            continue
+        part = part_of[node]
+        at = following[part]
+        labels[at], parents[at], counts[at], place[node] = label, place[above], old_counts[node], at - starts[part]
+        following[part] = at + 1
+    return starts, labels, parents, counts
 
 
 def shares_of(part: Synopsis, factors: Floats | Ints) -> Shares:
     """Of a whole synopsis or of a complete part. factors: |C(u)| by label. The same subtree gives the same bits."""
-    return Shares(*summed_shares(part, factors.astype(np.float64, copy=False)))
+    return Shares(*summed_shares(in_preorder(part), factors.astype(np.float64, copy=False)))
 
 
 def rpd_a_of(shares: Sequence[Shares]) -> float:
@@ -126,68 +156,110 @@ def rpd_a(whole: Synopsis, factors: Floats | Ints) -> float:
 
 
 @compiled
-def grown(trees: Trees, counts: Ints) -> tuple[Codes, Codes, Ints]:
-    """Labels, parents and counts of all distinct paths, as they appear; a path counts once in a record."""
-    offsets, labels, parents = trees.offsets, trees.labels, trees.parents
+def grown(trees: Trees, counts: Ints, by_node: bool) -> Synopsis:
+    """All distinct paths, as they appear; a path counts once in a record.
+
+    counts: of each node, or of each record.
+    """
     rows, slots, size = empty_paths(1 << 10)
-    place = np.empty(labels.size, dtype=np.int64)
-    for record in range(offsets.size - 1):
+    place, record = np.empty(largest_record(trees), dtype=np.int64), 0
+    while record < trees.offsets.size - 1:
+        rows, slots = with_room(rows, slots, size, place.size)
+        record, size = grow(trees, counts, by_node, record, rows, slots, size, place)
+    return columns_of_paths(rows, size)
+
+
+@innermost
+def grow(
+    trees: Trees, counts: Ints, by_node: bool, record: int, rows: Ints, slots: Codes, size: int, place: Ints
+) -> tuple[int, int]:
+    """Add the paths of records from one on, as long as there is room; the first that is left, and how many paths there are."""
+    offsets, labels, parents = trees.offsets, trees.labels, trees.parents
+    while record < offsets.size - 1 and size + place.size <= rows.shape[0]:
         begin = offsets[record]
         for at in range(begin, offsets[record + 1]):
-            above = NONE if parents[at] == NONE else place[begin + parents[at]]
-            if size == rows.shape[0]:
-                rows, slots = roomier(rows)
+            above = NONE if parents[at] == NONE else place[parents[at]]
             node = path_number(rows, slots, size, above, labels[at])
             size += node == size
-            place[at] = node
+            place[at - begin] = node
             if rows[node, SEEN] != record:
                 rows[node, SEEN] = record
-                rows[node, COUNT] += counts[at]
-    return columns_of_paths(rows, size)
+                rows[node, COUNT] += counts[at if by_node else record]
+        record += 1
+    return record, size
 
 
 @compiled
-def regrown(before: Synopsis, trees: Trees, is_changed: Flags) -> tuple[Codes, Codes, Ints]:
-    """As `grown` for records that each stand for one, from what the synopsis was."""
-    offsets, labels, parents = trees.offsets, trees.labels, trees.parents
-    old_labels, old_parents, old_counts = before.labels, before.parents, before.counts
-    # 1. the paths that are counted as before
-    rows, slots, size = empty_paths(max(1 << 10, old_labels.size))
-    moved = np.empty(old_labels.size, dtype=np.int64)
-    for old in range(old_labels.size):
-        above = NONE if old_parents[old] == NONE else moved[old_parents[old]]
-        moved[old] = GONE
-        if above != GONE and not is_changed[old_labels[old]]:
-            moved[old] = path_number(rows, slots, size, above, old_labels[old])
-            rows[moved[old], COUNT] = old_counts[old]
-            size += 1
-    # 2. those with a changed label
-    place, is_below = np.empty(labels.size, dtype=np.int64), np.zeros(labels.size, dtype=np.bool_)
-    is_needed = np.zeros(labels.size, dtype=np.bool_)
-    for record in range(offsets.size - 1):
-        begin, end, found = offsets[record], offsets[record + 1], False
-        for at in range(begin, end):
-            is_below[at] = is_changed[labels[at]] or (parents[at] != NONE and is_below[begin + parents[at]])
-            is_needed[at] = is_below[at]
-            found |= is_below[at]
-        if not found:
-            continue
-        for at in range(end - 1, begin - 1, -1):
-            if is_needed[at] and parents[at] != NONE:
-                is_needed[begin + parents[at]] = True
-        for at in range(begin, end):
-            if not is_needed[at]:
-                continue
-            above = NONE if parents[at] == NONE else place[begin + parents[at]]
-            if size == rows.shape[0]:
-                rows, slots = roomier(rows)
-            node = path_number(rows, slots, size, above, labels[at])
-            size += node == size
-            place[at] = node
-            if is_below[at] and rows[node, SEEN] != record:
-                rows[node, SEEN] = record
-                rows[node, COUNT] += 1
+def regrown(
+    before: Synopsis, trees: Trees, image: Codes, is_changed: Flags, records: Ints
+) -> Synopsis:
+    """As `grown` for records that each stand for one, with the images of their labels, from what the synopsis was."""
+    rows, slots, size = empty_paths(max(1 << 10, before.labels.size + before.labels.size // 4))
+    size = keep(before, is_changed, rows, slots, np.empty(before.labels.size, dtype=np.int64))
+    room = largest_record(trees)
+    place, is_below, is_needed = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.bool_), np.empty(room, dtype=np.bool_)
+    done = 0
+    while done < records.size:
+        rows, slots = with_room(rows, slots, size, room)
+        done, size = regrow(trees, image, is_changed, records, done, rows, slots, size, place, is_below, is_needed)
     return columns_of_paths(rows, size)
+
+
+@innermost
+def keep(before: Synopsis, is_changed: Flags, rows: Ints, slots: Codes, moved: Ints) -> int:
+    """Write the paths without a changed label, with their counts; how many. moved: room, one per path."""
+    labels, parents, counts, size = before.labels, before.parents, before.counts, 0
+    for old in range(labels.size):
+        above = NONE if parents[old] == NONE else moved[parents[old]]
+        moved[old] = GONE
+        if above != GONE and not is_changed[labels[old]]:
+            moved[old] = path_number(rows, slots, size, above, labels[old])
+            rows[moved[old], COUNT] = counts[old]
+            size += 1
+    return size
+
+
+@innermost
+def regrow(
+    trees: Trees,
+    image: Codes,
+    is_changed: Flags,
+    records: Ints,
+    done: int,
+    rows: Ints,
+    slots: Codes,
+    size: int,
+    place: Ints,
+    is_below: Flags,
+    is_needed: Flags,
+) -> tuple[int, int]:
+    """Add the paths with a changed label, as long as there is room; how many records are done, and how many paths there are.
+
+    is_below: room, one per node: at or below a changed label. is_needed: or above such a node.
+    """
+    offsets, labels, parents = trees.offsets, trees.labels, trees.parents
+    while done < records.size and size + place.size <= rows.shape[0]:
+        record = records[done]
+        begin, nodes = offsets[record], offsets[record + 1] - offsets[record]
+        for at in range(nodes):
+            above = parents[begin + at]
+            is_below[at] = is_changed[image[labels[begin + at]]] or (above != NONE and is_below[above])
+            is_needed[at] = is_below[at]
+        for at in range(nodes - 1, -1, -1):
+            above = parents[begin + at]
+            if is_needed[at] and above != NONE:
+                is_needed[above] = True
+        for at in range(nodes):
+            if is_needed[at]:
+                above, label = parents[begin + at], image[labels[begin + at]]
+                node = path_number(rows, slots, size, NONE if above == NONE else place[above], label)
+                size += node == size
+                place[at] = node
+                if is_below[at] and rows[node, SEEN] != record:
+                    rows[node, SEEN] = record
+                    rows[node, COUNT] += 1
+        done += 1
+    return done, size
 
 
 @inner
@@ -199,7 +271,7 @@ def empty_paths(room: int) -> tuple[Ints, Codes, int]:
     return np.empty((room, 4), dtype=np.int64), np.full(slots, EMPTY, dtype=np.int32), 0
 
 
-@inner
+@inlined
 def path_number(rows: Ints, slots: Codes, size: int, above: int, label: int) -> int:
     """The number of a path; `size`, if it is new, and then it has a row."""
     word = np.uint64((above << 32) + label) * HASH_MULTIPLIER
@@ -215,37 +287,36 @@ def path_number(rows: Ints, slots: Codes, size: int, above: int, label: int) -> 
 
 
 @inner
-def roomier(rows: Ints) -> tuple[Ints, Codes]:
-    """The same paths with twice the room."""
-    more, slots, _ = empty_paths(2 * rows.shape[0])
-    for node in range(rows.shape[0]):
-        path_number(more, slots, node, rows[node, PARENT], rows[node, LABEL])
-        more[node] = rows[node]
-    return more, slots
+def with_room(rows: Ints, slots: Codes, size: int, more: int) -> tuple[Ints, Codes]:
+    """The same paths, with room for so many more."""
+    if size + more <= rows.shape[0]:
+        return rows, slots
+    wider, places, _ = empty_paths(size + more + rows.shape[0])
+    for node in range(size):
+        path_number(wider, places, node, rows[node, PARENT], rows[node, LABEL])
+        wider[node] = rows[node]
+    return wider, places
 
 
 @inner
-def columns_of_paths(rows: Ints, size: int) -> tuple[Codes, Codes, Ints]:
-    return rows[:size, LABEL].astype(np.int32), rows[:size, PARENT].astype(np.int32), rows[:size, COUNT].copy()
-
-
-def in_preorder(labels: Codes, parents: Codes, counts: Ints) -> Synopsis:
-    """The nodes in canonical preorder; parents stood before children."""
-    order, above = preorder(np.argsort((parents.astype(np.int64) << 32) + labels), parents)  # no two are equal
-    return Synopsis(labels[order], above, counts[order])
+def columns_of_paths(rows: Ints, size: int) -> Synopsis:
+    return Synopsis(rows[:size, LABEL].astype(np.int32), rows[:size, PARENT].astype(np.int32), rows[:size, COUNT].copy())
 
 
 @compiled
-def preorder(by_parent: Ints, parents: Codes) -> tuple[Ints, Codes]:
-    """The order of the nodes, and each one's parent in it. by_parent: the nodes, the children of each side by side."""
+def in_preorder(whole: Synopsis) -> Synopsis:
+    """The nodes in canonical preorder."""
+    labels, parents, counts = whole.labels, whole.parents, whole.counts
     nodes = parents.size
+    by_parent = grouped(parents, grouped(labels, np.arange(nodes)))
     start = np.zeros(nodes + 2, dtype=np.int64)  # children of p: by_parent[start[p + 1] : start[p + 2]]
     for node in range(nodes):
         start[parents[node] + 2] += 1
     for node in range(nodes + 1):
         start[node + 1] += start[node]
-    order, above, place = np.empty(nodes, np.int64), np.empty(nodes, np.int32), np.empty(nodes, np.int32)
-    open_nodes, depth, written = np.empty(nodes + 1, dtype=np.int64), 0, 0
+    into_labels, above, into_counts = np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int64)
+    place, written = np.empty(nodes, np.int32), 0
+    open_nodes, depth = np.empty(nodes + 1, dtype=np.int64), 0
     open_nodes[0] = NONE
     following = start.copy()
     while depth >= 0:
@@ -255,11 +326,30 @@ def preorder(by_parent: Ints, parents: Codes) -> tuple[Ints, Codes]:
             continue
         node = by_parent[following[parent + 1]]
         following[parent + 1] += 1
-        order[written], above[written], place[node] = node, NONE if parent == NONE else place[parent], written
+        into_labels[written], into_counts[written] = labels[node], counts[node]
+        above[written], place[node] = NONE if parent == NONE else place[parent], written
         written += 1
         depth += 1
         open_nodes[depth] = node
-    return order, above
+    return Synopsis(into_labels, above, into_counts)
+
+
+@inner
+def grouped(keys: Codes, order: Ints) -> Ints:
+    """The same numbers by their keys, NONE or more; where these are equal, in their order. Cost: one pass over both."""
+    most = np.int64(NONE)
+    for key in keys:
+        most = max(most, np.int64(key))
+    following = np.zeros(most + 3, dtype=np.int64)
+    for key in keys:
+        following[key + 2] += 1
+    for key in range(most + 2):
+        following[key + 1] += following[key]
+    by_key = np.empty(order.size, dtype=np.int64)
+    for number in order:
+        by_key[following[keys[number] + 1]] = number
+        following[keys[number] + 1] += 1
+    return by_key
 
 
 # --- RPD ---------------------------------------------------------------------------------------------------------------
