@@ -73,9 +73,7 @@ def read_nodes(paths: Any) -> Nodes:
     labels: list[Label] = [
         (names[0][at // (len(values.dictionary) + 1)], names[1][at % (len(values.dictionary) + 1)]) for at in known.tolist()
     ]
-    order = sorted(
-        range(len(labels)), key=lambda at: [(text is not None, (text or "").encode()) for text in labels[at]]
-    )
+    order = sorted(range(len(labels)), key=lambda at: order_of_label(labels[at]))
     rank = np.empty(len(labels), dtype=np.int64)
     rank[order] = np.arange(len(labels))
     empty = of_record == 0
@@ -83,6 +81,11 @@ def read_nodes(paths: Any) -> Nodes:
     empty[record[codes[0] == len(node_types.dictionary)]] = True
     path = np.repeat(np.arange(len(of_path)), of_path)
     return Nodes(record, path, rank[number.reshape(-1)], [labels[at] for at in order], empty)
+
+
+def order_of_label(label: Label) -> list[tuple[bool, bytes]]:
+    """By this, labels have the order of a sorted array."""
+    return [(text is not None, (text or "").encode()) for text in label]
 
 
 def related(nodes: Nodes) -> tuple[Ints, Ints]:

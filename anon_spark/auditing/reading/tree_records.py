@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import or_
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from anon_spark.auditing.reading.recode import KEPT, NULL, STATUS, Climb, with_codes
-from anon_spark.auditing.reading.tree_paths import CLASS, PATHS, VALUE
 from anon_spark.auditing.reading.values import hashed, private, quoted, require_columns
 from anon_spark.errors import ConfigurationError
 from anon_spark.model.hierarchy import Hierarchy
@@ -179,55 +177,3 @@ def _inside(way: int, depth: int, names: Sequence[str]) -> Column:
     else:
         first, rest = F.col(_array(way, depth - 1)).getField(_ELEMENT), names
     return reduce(lambda column, name: column.getField(name), rest, first)
-
-
-# -- nested values that are published -------------------------------------------------------------------------------
-
-
-def same_as_nested(release: DataFrame, nested: str, paths: Column, schema: TreeSchema) -> Column:
-    """Whether nested values say the same as the paths, and their arrays are sorted (null as the text `null`).
-
-    nested: a struct with an array per node type below the record, its elements structs of `value` and the node types below.
-    """
-    kind = release.schema[nested].dataType
-    if kind.simpleString() != _nested_kind(schema).simpleString():
-        raise ConfigurationError(f"Column {nested} of the release must be {_nested_kind(schema).simpleString()}.")
-    column = F.col(quoted(nested))
-    roots = [(node_type, column.getField(node_type.name)) for node_type in schema.children(None)]
-    listed = F.sort_array(F.concat(*(_paths_below(array, node_type, schema) for node_type, array in roots)))
-    ordered = reduce(or_, [_out_of_order(array, node_type, schema) for node_type, array in roots])
-    return F.coalesce((listed == paths) & ~ordered, F.lit(False))
-
-
-def _nested_kind(schema: TreeSchema, name: str | None = None) -> T.StructType:
-    below = []
-    for child in schema.children(name):
-        fields = [T.StructField(VALUE, T.StringType()), *_nested_kind(schema, child.name).fields]
-        below.append(T.StructField(child.name, T.ArrayType(T.StructType(fields))))
-    return T.StructType(below)
-
-
-def _paths_below(array: Column, node_type: NodeType, schema: TreeSchema) -> Column:
-    return F.flatten(F.transform(array, partial(_paths_from, node_type, schema)))
-
-
-def _paths_from(node_type: NodeType, schema: TreeSchema, node: Column) -> Column:
-    here = F.struct(F.lit(node_type.name).alias(CLASS), node.getField(VALUE).alias(VALUE))
-    alone = F.array(F.array(here)).cast(PATHS)
-    below = [_paths_below(node.getField(child.name), child, schema) for child in schema.children(node_type.name)]
-    if not below:
-        return alone
-    longer = F.transform(F.concat(*below), lambda path: F.concat(F.array(here), path))
-    return F.when(F.size(F.concat(*below)) == 0, alone).otherwise(longer.cast(PATHS))
-
-
-def _out_of_order(array: Column, node_type: NodeType, schema: TreeSchema) -> Column:
-    values = F.transform(array, lambda node: F.coalesce(node.getField(VALUE), F.lit("null")))
-    wrong = F.isnull(array) | (F.sort_array(values) != values)
-    for child in schema.children(node_type.name):
-        wrong = wrong | F.exists(array, partial(_child_out_of_order, child, schema))
-    return wrong
-
-
-def _child_out_of_order(child: NodeType, schema: TreeSchema, node: Column) -> Column:
-    return _out_of_order(node.getField(child.name), child, schema)

@@ -21,7 +21,7 @@ from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.truth.full_domain import PUBLISHED, SOURCE, said_of_types
 from anon_spark.auditing.truth.linked import NECESSARY
 from anon_spark.auditing.truth.tree_images import Images, Originals, Relation, shown_labels, shown_relations
-from anon_spark.auditing.truth.trees import FAULTS, FAULTY, MARK, SAME_NESTED, SHOWN, Nulls, Trees
+from anon_spark.auditing.truth.trees import FAULTS, FAULTY, MARK, SHOWN, Nulls, Trees
 from anon_spark.auditing.verdict import Kind, Verdict
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.tree import NONE, TreeSchema
@@ -72,7 +72,7 @@ def verify_trees_covered(
     strange = int((images.numbered(survey.labels) == NONE).sum()) + (images.unknown if cut is None else 0)
 
     expected = trees.of_source(source).select(CHAINS, F.col(LEAST).alias(MARK), STATUS).mapInArrow(_imaging(images), _LISTED)
-    shown = rows.select(SHOWN, MARK, SAME_NESTED).mapInArrow(_showing(images, images.relations(disassociated)), _LISTED)
+    shown = rows.mapInArrow(_showing(trees, images, images.relations(disassociated)), _LISTED)
     totals = _compared(expected, shown).collect()[0].asDict()
     malformed_rows = survey.faults.get("malformed", 0)
     counts = {
@@ -138,7 +138,7 @@ def _imaging(images: Images) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
     return image
 
 
-def _showing(images: Images, cut_off: Ints) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _showing(trees: Trees, images: Images, cut_off: Ints) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Rows → the labels and relations that they show, and whether one is left that was to be cut."""
 
     def show(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -152,8 +152,7 @@ def _showing(images: Images, cut_off: Ints) -> Callable[[Iterable[pa.RecordBatch
             lists = _lists(shown_labels(nodes, numbers, images), relations, images.width, batch.num_rows)
             kept = pa.array(np.full(batch.num_rows, KEPT, dtype=np.int32))
             none = pa.array(np.zeros(batch.num_rows, dtype=np.bool_))
-            differs = pa.array(~np.asarray(batch.column(SAME_NESTED).to_numpy(zero_copy_only=False), dtype=np.bool_))
-            columns = [*lists, batch.column(MARK), kept, none, pa.array(remaining), differs]
+            columns = [*lists, batch.column(MARK), kept, none, pa.array(remaining), pa.array(trees.differing(batch))]
             yield pa.RecordBatch.from_arrays(columns, names=_COLUMNS)
 
     return show

@@ -19,6 +19,7 @@ from anon_spark.auditing.guarantees.tree_signatures import Survey
 from anon_spark.auditing.reading.item_sets import Marks
 from anon_spark.auditing.reading.recode import KEPT, STATUS, source_totals, with_scope
 from anon_spark.auditing.reading.sums import sum_of, total
+from anon_spark.auditing.reading.tree_nested import require_nested, same_as_paths
 from anon_spark.auditing.reading.tree_paths import Label, malformed, read_nodes, require_paths
 from anon_spark.auditing.reading.tree_records import (
     CHAINS,
@@ -28,9 +29,8 @@ from anon_spark.auditing.reading.tree_records import (
     RECORD,
     records_of,
     require_tree,
-    same_as_nested,
 )
-from anon_spark.auditing.reading.values import exact, hashed, private, require_columns, shape
+from anon_spark.auditing.reading.values import exact, hashed, private, quoted, require_columns, shape
 from anon_spark.auditing.release.rows import RowAccount
 from anon_spark.auditing.truth.linked import verdict_of_records
 from anon_spark.auditing.truth.tree_images import (
@@ -50,7 +50,7 @@ from anon_spark.model.tree import NONE, TreeSchema
 
 Nulls = Literal["value", "suppress"]
 
-SHOWN, MARK, SAME_NESTED, _ROW = (private(name) for name in ("paths", "shown_mark", "same_nested", "row"))
+SHOWN, MARK, NESTED, _ROW = (private(name) for name in ("paths", "shown_mark", "nested", "row"))
 FAULTY = "faulty"
 FAULTS = {
     "unlinked": "have no row, or rows no record in scope",
@@ -98,13 +98,19 @@ class Trees:
         return self.records(source, F.monotonically_increasing_id())
 
     def rows(self, release: DataFrame, *others: str) -> DataFrame:
-        """Published rows: paths, the mark of kept values, whether nested values say the same."""
-        paths = exact(release, self.column)
-        same = F.lit(True)
-        if self.nested in release.columns:
-            same = same_as_nested(release, self.nested, paths, self.schema)
+        """Published rows: paths, the mark of kept values, and nested values if there are some."""
         mark = hashed(release, self.keep)
-        return release.select(*others, paths.alias(SHOWN), mark.alias(MARK), same.alias(SAME_NESTED))
+        nested = []
+        if self.nested in release.columns:
+            require_nested(release, self.nested, self.schema)
+            nested = [F.col(quoted(self.nested)).alias(NESTED)]
+        return release.select(*others, exact(release, self.column).alias(SHOWN), mark.alias(MARK), *nested)
+
+    def differing(self, batch: pa.RecordBatch) -> Marks:
+        """Rows whose nested values do not say the same as their paths."""
+        if NESTED not in batch.schema.names:
+            return np.zeros(batch.num_rows, dtype=np.bool_)
+        return ~same_as_paths(batch.column(NESTED), batch.column(SHOWN), self.schema)
 
     def survey(self, release: DataFrame) -> Survey:
         """The labels of a release, and its rows. Cost: one job."""
@@ -176,8 +182,10 @@ def verify_trees(
     )
     record_trees = trees.records(linked, F.col(LINK)).where(kept).withColumnRenamed(RECORD, LINK)
     # a second row of a link is a fault, whatever it says
-    any_row = [F.any_value(name).alias(name) for name in (SHOWN, MARK, SAME_NESTED)]
-    rows = trees.rows(staged, LINK).groupBy(LINK).agg(*any_row, F.count(F.lit(1)).alias(_ROW))
+    published = trees.rows(staged, LINK)
+    also = [NESTED] if NESTED in published.columns else []
+    any_row = [F.any_value(name).alias(name) for name in (SHOWN, MARK, *also)]
+    rows = published.groupBy(LINK).agg(*any_row, F.count(F.lit(1)).alias(_ROW))
     record, row = F.isnotnull(CHAINS), F.isnotnull(_ROW)
     same_kept = (F.col(LEAST) == F.col(MARK)) & (F.col(GREATEST) == F.col(MARK))
     sums = {
@@ -189,13 +197,13 @@ def verify_trees(
         row.alias(_ROW),
         CHAINS,
         SHOWN,
-        F.coalesce(SAME_NESTED, F.lit(True)).alias(SAME_NESTED),
+        *also,
         F.coalesce(same_kept, F.lit(True)).alias(MARK),
         *(F.coalesce(value, F.lit(0)).alias(name) for name, value in sums.items()),
     )
     names = [FAULTY, *FAULTS, *sums]
     compared = joined.mapInArrow(
-        comparing(images, images.numbered_pairs(disassociated), list(sums)), ", ".join(f"{name} long" for name in names)
+        comparing(trees, images, images.numbered_pairs(disassociated), list(sums)), ", ".join(f"{name} long" for name in names)
     )
     totals = of_source.crossJoin(compared.agg(*map(sum_of, names))).collect()[0].asDict()
 
@@ -224,16 +232,16 @@ def persons_of_records(
 
 
 def comparing(
-    images: Images, pairs: Sequence[tuple[int, int]], added: Sequence[str] = ()
+    trees: Trees, images: Images, pairs: Sequence[tuple[int, int]], added: Sequence[str] = ()
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Records with their rows, in Arrow → how many have each fault, and sums of some columns."""
     cut_off = np.array([upper << images.width | lower for upper, lower in pairs], dtype=np.int64)
 
     def compare(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            record, row, same_nested, same_kept = (
+            record, row, same_kept = (
                 np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.bool_)
-                for name in (RECORD, _ROW, SAME_NESTED, MARK)
+                for name in (RECORD, _ROW, MARK)
             )
             nodes, originals = read_nodes(batch.column(SHOWN)), Originals.of(batch.column(CHAINS), images)
             numbers = images.numbered(nodes.labels)
@@ -250,7 +258,7 @@ def comparing(
             faults["disassociated"][owner[np.isin(relation, cut_off)]] = True
             faults["structure"] |= other_structure(nodes, numbers, originals, images, pairs) & both
             faults["malformed"] |= np.logical_or.reduce(list(malformed(nodes).values())) & row
-            faults["nested"] |= ~same_nested & row
+            faults["nested"] |= trees.differing(batch) & row
             faults["altered"] |= ~same_kept & both
             sums: dict[str, Any] = {FAULTY: np.logical_or.reduce(list(faults.values())), **faults}
             sums |= {name: np.asarray(batch.column(name), dtype=np.int64) for name in added}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anon_spark.auditing.truth.item_groups import AMBIGUOUS, IDLE, KINDS, UNCOVERED, groups_of_records
@@ -29,6 +29,8 @@ def by_definition(own: list[str] | None, shown: list[list[str | None] | None] | 
 
 
 @given(st.lists(st.tuples(OWN, SHOWN), max_size=6))
+@example([(["a"], [["a"], ["a"]]), (["a", "b"], [["a"], ["a", "b"]])])
+@example([(["a", "b"], [["a", "a", "b", "c"]])])
 def test_faults_are_those_of_the_definition(rows: list[tuple[list[str] | None, list[list[str | None] | None] | None]]) -> None:
     texts = pa.list_(pa.string())
     own = pa.array([["a"], *(row[0] for row in rows)], texts).slice(1)

@@ -77,12 +77,13 @@ def faults(patient: Row, told: Any, cut: Sequence[Any] = CUT, pairs: Sequence[An
     yes = pa.array([True])
     batch = pa.RecordBatch.from_pydict(
         {
-            RECORD: yes, trees._ROW: yes, trees.SAME_NESTED: yes, trees.MARK: yes,
+            RECORD: yes, trees._ROW: yes, trees.MARK: yes,
             CHAINS: pa.array([ward.leaves_of([patient])], pa.list_(pa.list_(pa.int32()))),
             trees.SHOWN: pa.array([told], ward.PATHS),
         }
     )  # fmt: skip
-    (found,) = trees.comparing(images, images.numbered_pairs(pairs))([batch])
+    settings = trees.Trees(SCHEMA, HIERARCHIES, "paths", "nested", (), None, "value")
+    (found,) = trees.comparing(settings, images, images.numbered_pairs(pairs))([batch])
     sums = {name: numbers[0] for name, numbers in found.to_pydict().items()}
     kinds = {name for name, number in sums.items() if number} - {trees.FAULTY}
     assert sums[trees.FAULTY] == bool(kinds)
