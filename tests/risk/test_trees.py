@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -147,9 +149,18 @@ def test_the_attack_is_its_definition(spark: SparkSession, event_log: EventLog) 
 def test_a_sample_does_not_depend_on_partitions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     linked, staged = tables(spark, CROWD)
     whole = tree_attack(linked, staged, SCHEMA, HIERARCHIES, CUT, SD, K, M, N, KEY, draws=6)
-    monkeypatch.setattr(matching, "CELLS_AT_ONCE", 40)
+    monkeypatch.setattr(matching, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(matching, "WORDS_AT_ONCE", 2)
     parts = tree_attack(linked.repartition(3), staged.repartition(5), SCHEMA, HIERARCHIES, CUT, SD, K, M, N, KEY, draws=6)
     assert whole == parts and 0 < whole.knowledge[0].drawn <= 6
+
+
+def test_an_attacker_who_knows_more_is_asked_of_the_same_records(spark: SparkSession) -> None:
+    linked, staged = tables(spark, CROWD)
+    attack = partial(tree_attack, linked, staged, SCHEMA, HIERARCHIES, CUT, SD, K, key=KEY, draws=9)
+    both, within, beyond = attack(m=M, n=N, negations=(2,), more=1), attack(m=M, n=N, negations=(2,)), attack(m=M + 1, n=N + 1)
+    assert both.knowledge == (*within.knowledge, replace(beyond.knowledge[0], promised=False))
+    assert [one.promised for one in both.knowledge] == [True, False, False, False] and both.structure == within.structure
 
 
 def test_the_method_gives_away_what_the_guarantee_does_not_see(spark: SparkSession) -> None:
@@ -169,6 +180,6 @@ def test_the_method_gives_away_what_the_guarantee_does_not_see(spark: SparkSessi
     whole = tree_attack(linked, staged, SCHEMA, HIERARCHIES, cut, [], 2, 2, 1, KEY)
     assert isinstance(whole, TreeRisk) and whole.structure == StructureRisk(0, 0, 0, 0, 0, 0)
     assert whole.knowledge[0].nothing > 0  # the relation is looked for, and is nowhere
-    for wrong in ({"draws": 0}, {"negations": (0,)}):
+    for wrong in ({"draws": 0}, {"negations": (0,)}, {"more": -1}):
         with pytest.raises(ConfigurationError):
             tree_attack(linked, staged, SCHEMA, HIERARCHIES, cut, pairs, 2, 2, 1, KEY, **wrong)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -33,9 +32,20 @@ from anon_spark.risk.trees.drawing import (
     original,
     stream,
 )
-from anon_spark.risk.trees.matching import SHOWN, Matches, Wanted, fitting, matches, wanted_in_place, wanted_outside
+from anon_spark.risk.trees.matching import (
+    SHOWN,
+    Matches,
+    Sought,
+    Wanted,
+    holding_any,
+    matches,
+    wanted_in_place,
+    wanted_outside,
+)
 
 DRAWS = 1_000
+
+Amount = tuple[int, int, int, int | None]  # of what is known: labels, relations, absences and their level
 
 
 @dataclass(frozen=True)
@@ -126,6 +136,7 @@ def tree_attack(
     draws: int = DRAWS,
     negations: Sequence[int] = (),
     levels: Sequence[int] = (0, 1),
+    more: int = 0,
     column: str = "paths",
 ) -> TreeRisk:
     """Draw K of published records, as they were, and count the published rows that fit.
@@ -134,7 +145,8 @@ def tree_attack(
     cut, disassociated: as published; key: seeds the draws; draws: how many K at most, one per record. K: up to n relations
     that go with m labels, then labels up to m; labels are translated by the cut, disassociated relations are not looked
     for. negations: numbers of nodes (1 to 4 in the paper) of which the target has nothing, more include fewer; on each of
-    `levels` of the hierarchies. What is absent counts only where the cut shows it.
+    `levels` of the hierarchies. What is absent counts only where the cut shows it. more: labels and relations that another
+    attacker knows besides, of the same records, and to whom nothing is promised; 0: there is none.
     The attacker who knows the method: K with one relation that was cut, about records that have it; a row fits that has all
     labels, and the lower one on a path without the upper one's node type.
     Guarantee: which records and what of them depends on the key and LINK alone, not on partitions. Nothing of a record is
@@ -142,8 +154,8 @@ def tree_attack(
     Cost: three jobs: two samples and the records they name (at most 2 · draws reach the driver), and one pass over the
     release in Arrow; a row per K reaches the driver.
     """
-    if draws < 1 or any(number < 1 for number in negations):
-        raise ConfigurationError("draws and negations must be whole numbers of at least 1.")
+    if draws < 1 or more < 0 or any(number < 1 for number in negations):
+        raise ConfigurationError("draws and negations must be whole numbers of at least 1, more must not be negative.")
     publication = Publication(schema, hierarchies, frozenset(cut), frozenset(disassociated))
     salt = int.from_bytes(blake2b(key.encode(), digest_size=7).digest(), "big")
     rows = staged.select(LINK, exact(staged, column).alias(SHOWN))
@@ -152,31 +164,31 @@ def tree_attack(
     records = _originals(linked, sample | holding, schema, hierarchies)
 
     absences = {level: publication.absences(level) for level in levels} if negations else {}
-    variants: list[tuple[int, int | None]] = [(0, None), *((number, level) for level in absences for number in negations)]
-    asked: list[list[Knowledge]] = [[] for _ in variants]
+    amounts: list[Amount] = [(m, n, 0, None), *((m, n, number, level) for level in absences for number in negations)]
+    amounts += [(m + more, n + more, 0, None)] if more else []
+    asked: dict[Amount, list[Knowledge]] = {amount: [] for amount in amounts}
     for link in sorted(sample & records.keys()):
         record = records[link]
-        known = drawn(record, link, m, n, publication, stream(key, "knowledge", link))
-        if known is None:
-            continue
         most = max(negations, default=0)
         absent = {
             level: drawn_absences(record, nodes, most, stream(key, f"absence {level}", link))
             for level, nodes in absences.items()
         }
-        for at, (number, level) in enumerate(variants):
-            asked[at].append(replace(known, absent=tuple(absent[level][:number]) if level is not None else ()))
+        for (labels, relations, number, level), group in asked.items():
+            known = drawn(record, link, labels, relations, publication, stream(key, "knowledge", link))
+            if known is not None:
+                group.append(replace(known, absent=tuple(absent[level][:number]) if level is not None else ()))
     about = [
         drawn_about(pair, records[link], link, m, publication, stream(key, "structure", link))
         for link in sorted(holding & records.keys())
         if (pair := _cut_pair(records[link], publication, key, link)) is not None
     ]
-    flat = [*(knowledge for group in asked for knowledge in group), *about]
+    flat = [*(knowledge for group in asked.values() for knowledge in group), *about]
     wanted = [*map(wanted_in_place, flat[: len(flat) - len(about)]), *map(wanted_outside, about)]
     met = matches(rows, wanted, flat)
     outcomes, at = [], 0
-    for (number, level), of in zip(variants, asked, strict=True):
-        outcomes.append(_outcome(of, met[at : at + len(of)], k, m, n, number, level))
+    for amount, of in asked.items():
+        outcomes.append(_outcome(of, met[at : at + len(of)], k, amount, promised=amount == (m, n, 0, None)))
         at += len(of)
     return TreeRisk(tuple(outcomes), _structure(len(disassociated), met[at:], k))
 
@@ -194,9 +206,9 @@ def _holding(pairs: Sequence[Relation]) -> Callable[[Iterable[pa.RecordBatch]], 
     """Rows → the links of those that have both labels of a relation that was cut."""
 
     def hold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        wanted = [Wanted(pair, (), (), ()) for pair in pairs]
+        sought = Sought.of([Wanted(pair, (), (), ()) for pair in pairs])
         for batch in batches:
-            held = np.logical_or.reduce(list(fitting(batch.column(SHOWN), wanted)))
+            held = holding_any(batch.column(SHOWN), sought)
             yield pa.RecordBatch.from_arrays([batch.column(LINK).filter(pa.array(held))], names=[LINK])
 
     return hold
@@ -226,19 +238,18 @@ def _cut_pair(record: Original, publication: Publication, key: str, link: int) -
 # -- outcomes -------------------------------------------------------------------------------------------------------
 
 
-def _outcome(
-    known: Sequence[Knowledge], met: Sequence[Matches], k: int, m: int, n: int, number: int, level: int | None
-) -> TreeKnowledge:
+def _outcome(known: Sequence[Knowledge], met: Sequence[Matches], k: int, amount: Amount, promised: bool) -> TreeKnowledge:
+    labels, relations, negated, level = amount
     fits = [match.rows for match in met]
     few = Counter(rows for rows in fits if 0 < rows < k)
     buckets = Counter((rows // k).bit_length() for rows in fits if rows)
     drawn_ = len(known)
     return TreeKnowledge(
-        labels=m,
-        relations=n,
-        negated=number,
+        labels=labels,
+        relations=relations,
+        negated=negated,
         level=level,
-        promised=number == 0,
+        promised=promised,
         drawn=drawn_,
         nothing=fits.count(0),
         below=few.total(),
