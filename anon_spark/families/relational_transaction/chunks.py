@@ -24,7 +24,7 @@ CHUNK_RECORDS = 2**18
 BUCKETS = 1_024  # of a number between the least and the greatest of its chunk
 MOST_CHUNKS = 1_000_000
 MOST_HELD = 1_000_000  # buckets of which a task holds the counts
-FEW_CHUNKS = 64  # of which also the least and greatest values of buckets reach the driver
+FEW_BUCKETS = 2**18  # of which also the least and greatest values reach the driver: those of 64 chunks with four numbers
 LEAST, GREATEST = PREFIX + "least_", PREFIX + "greatest_"  # + position
 MOST_DEPTH = 40
 
@@ -130,11 +130,11 @@ def _borders(attributes: Attributes, span: Span, at: int) -> Floats:
 def _cuts(
     frame: DataFrame, attributes: Attributes, spans: Mapping[int, Span], least: int
 ) -> dict[int, tuple[Cut, tuple[Span, ...]]]:
-    """The cut of each large chunk, and its halves, of a few chunks. Cost: one job; buckets × attributes × large chunks reach
-    the driver."""
+    """The cut of each large chunk, and its halves where there are few buckets. Cost: one job; buckets × attributes × large
+    chunks reach the driver."""
     count = len(attributes.names)
-    ends = count if len(spans) <= FEW_CHUNKS else 0  # many would be too much for the driver
     borders = {chunk: [_borders(attributes, span, at) for at in range(count)] for chunk, span in spans.items()}
+    ends = count if sum(border.size for parts in borders.values() for border in parts) <= FEW_BUCKETS else 0
     lows, highs = ([f"{name}{at}" for at in range(ends)] for name in (LEAST, GREATEST))
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

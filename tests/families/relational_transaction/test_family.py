@@ -310,6 +310,20 @@ def test_large_tables_are_cut_into_chunks(spark: SparkSession, table: DataFrame,
     assert sizes.min() >= K and sizes.sum() == ROWS
 
 
+def test_halves_known_from_buckets_are_those_counted_again(
+    spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "CHUNK_RECORDS", 12)
+    found = []
+    with Workspace(spark) as workspace:
+        records = read_records(table, anonymizer().roles, "value", "error", Budget(K), key_frame(spark, "key"), workspace)
+        for few in (2**18, 0):
+            monkeypatch.setattr(chunks, "FEW_BUCKETS", few)
+            chunked, number = chunks.in_chunks(records, 2)
+            found.append((number, sorted(map(tuple, chunked.select(LINK, chunks.CHUNK).collect()))))
+    assert found[0] == found[1] and found[0][0] >= 8
+
+
 @pytest.mark.long
 def test_records_that_are_all_alike_are_cut_at_random(
     spark: SparkSession, table: DataFrame, monkeypatch: pytest.MonkeyPatch
