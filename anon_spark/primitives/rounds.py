@@ -7,7 +7,7 @@ loses no data, and nothing survives the run.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import sleep
 from types import TracebackType
 from typing import TypeVar
@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from anon_spark.engine import gathered, runs_here
 from anon_spark.errors import ConfigurationError, LimitExceeded
@@ -43,6 +44,7 @@ class Workspace:
         self.path = f"{root.rstrip('/')}/{PRIVATE}{self._name}"
         self._stored = 0
         self._frames: dict[str, DataFrame] = {}
+        self._paths: dict[str, str] = {}
 
     def store(self, frame: DataFrame, name: str) -> DataFrame:
         """Write the frame and read it back, without metadata: its lineage ends here. Cost: one job, one write."""
@@ -52,12 +54,16 @@ class Workspace:
             self._make()
         without_metadata(frame).write.mode("error").parquet(path)
         stored = self.spark.read.schema(bare_schema(frame.schema)).parquet(path)
-        self._frames[name] = gathered(stored, self.small)  # Spark cannot know that it has one file
+        self._frames[name], self._paths[name] = gathered(stored, self.small), path  # Spark cannot know that it has one file
         return self._frames[name]
 
     def stored(self, name: str) -> DataFrame:
         """The frame last stored under a name."""
         return self._frames[name]
+
+    def stored_together(self, names: Sequence[str], schema: StructType) -> DataFrame:
+        """The rows of several frames that have these columns, as last stored: one scan, where a union would have many."""
+        return gathered(self.spark.read.schema(bare_schema(schema)).parquet(*(self._paths[name] for name in names)), self.small)
 
     def close(self) -> None:
         """Delete everything stored. Frames that read it must not be used afterwards."""

@@ -107,7 +107,7 @@ def assign(
     else:
         started = perf_counter()
         numbered = number_tuples(frame, frequencies.hierarchies, workspace)
-        parted, statistics = cut_in_blocks(numbered, frequencies.hierarchies, settings, workspace)
+        parted, statistics = cut_in_blocks(numbered, frequencies.tuples, frequencies.hierarchies, settings, workspace)
         statistics = {**statistics, "seconds": {"tree": perf_counter() - started}}
     # 2. else merging, and the division into blocks, over many
     started = perf_counter()

@@ -33,7 +33,6 @@ from anon_spark.families.mst.shares import (
     array_of,
     code_matrix,
     in_shares,
-    require_room,
     schema_with,
     shares_of,
     with_arrays,
@@ -49,6 +48,8 @@ from anon_spark.primitives.rounds import Workspace, collect_small
 KEPT = PREFIX + "kept"  # whether a tuple's part of the cut is large enough to be a class
 PLACE = PREFIX + "place"  # position of a tuple in the chain of its component
 STAYS = PREFIX + "stays"  # the greatest weight that is not cut inside a component
+ALIKE = "agree one level below the root of every hierarchy"
+ALIKE = "agree one level below the root of every hierarchy"
 SUMS = [PREFIX + "component_" + name for name in ("rows", "edges", "total", "squares")]  # as in Leaves
 
 
@@ -71,15 +72,15 @@ def number_tuples(frame: DataFrame, hierarchies: Sequence[Hierarchy], workspace:
 
 
 def cut_in_blocks(
-    numbered: DataFrame, hierarchies: Sequence[Hierarchy], settings: Settings, workspace: Workspace
+    numbered: DataFrame, tuples: int, hierarchies: Sequence[Hierarchy], settings: Settings, workspace: Workspace
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """The tuples, as `number_tuples` stored them, with HEAD and KEPT of their part of the cut; and its statistics.
+    """So many tuples, as `number_tuples` stored them, with HEAD and KEPT of their part of the cut; and its statistics.
 
     Guarantee: the parts and numbers of `partition`, however the tuples are spread.
     Cost: nodes lighter than 2 × tuples, divided by blocks; for heavier ones see `join_components`; two shuffles more.
     """
     ladder, attributes = ladder_of(hierarchies), code_columns(len(hierarchies))
-    shares = shares_of(numbered.count())
+    shares = shares_of(tuples)
     # 1. edges lighter than 2: inside blocks
     forest = workspace.store(_grown(numbered, ladder, settings, shares), "forest")
     components = forest.where(F.col(TUPLES).isNotNull())
@@ -120,12 +121,9 @@ def _grown(numbered: DataFrame, ladder: Ladder, settings: Settings, shares: int)
         grown_table: pa.Table = with_arrays(table, {COMPONENT: component, PLACE: place, WEIGHT: weight, **sums})
         return grown_table
 
-    only_codes = numbered.select(*codes)
-    sizes = only_codes.mapInArrow(shared, schema_with(only_codes, {SHARE: LongType()}))
-    require_room(sizes, "agree one level below the root of every hierarchy")
     blocks = numbered.mapInArrow(shared, schema_with(numbered, {SHARE: LongType()}))
     new: dict[str, DataType] = dict.fromkeys([COMPONENT, PLACE, WEIGHT, TUPLES, *SUMS], LongType())
-    return in_shares(blocks, shares, grow, schema_with(blocks, new))
+    return in_shares(blocks, shares, grow, schema_with(blocks, new), ALIKE)
 
 
 def _cut_components(components: DataFrame, edges: DataFrame, settings: Settings) -> DataFrame:
@@ -164,7 +162,7 @@ def _cut_tuples(cut: DataFrame, numbered: DataFrame, settings: Settings, shares:
         return cut_table
 
     needed = cut.select(*columns, SHARE, PLACE, WEIGHT, HEAD, KEPT, STAYS)
-    return in_shares(needed, shares, inside, schema_with(numbered, {HEAD: LongType(), KEPT: BooleanType()}))
+    return in_shares(needed, shares, inside, schema_with(numbered, {HEAD: LongType(), KEPT: BooleanType()}), ALIKE)
 
 
 def _histogram(numbered: DataFrame, forest: DataFrame, edges: DataFrame) -> dict[int, int]:

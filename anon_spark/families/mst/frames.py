@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anon_spark.columns import LEAF, LEVEL, PREFIX
-from anon_spark.engine import crossed
 from anon_spark.families.mst.kernels.neighbours import Classes
 from anon_spark.kernels.classes import Codes
 from anon_spark.kernels.histograms import Histograms
@@ -26,7 +25,7 @@ HASHES = 2**20  # of values
 COUNTS = PREFIX + "counts"  # list of (CODE, COUNT): the rows of each value, of all columns with models numbered through
 CODE, COUNT = "code", "count"
 LABEL = PREFIX + "label_"  # + position: a published label of a class
-SHARE = PREFIX + "share"
+SHARE, KEY = PREFIX + "share", PREFIX + "share_key"
 TRIES = 32  # keys per share: one of them falls into its partition
 
 
@@ -113,12 +112,18 @@ def histograms_in(table: pa.Table) -> Histograms:
     return Histograms(starts, entries.field(CODE).to_numpy(), entries.field(COUNT).to_numpy())
 
 
-def in_every_share(frame: DataFrame, shares: int) -> DataFrame:
-    """Every row in each of `shares` partitions, with the number of the share; one share per partition.
+def share_keys(spark: SparkSession, shares: int) -> list[int]:
+    """A number for each share that Spark puts into a partition of its own. Cost: one small job."""
+    tried = spark.range(TRIES * shares)
+    one_each = tried.groupBy(F.pmod(F.hash("id"), F.lit(shares)).alias(SHARE)).agg(F.min("id").alias("id"))
+    return [row["id"] for row in one_each.orderBy(SHARE).collect()]  # as many as shares
 
-    Cost: one shuffle of `shares` times the frame.
+
+def in_every_share(frame: DataFrame, keys: Sequence[int]) -> DataFrame:
+    """Every row once for each of these keys (`share_keys`), with the number of the share; one share per partition.
+
+    Cost: one shuffle of the frame times the shares.
     """
-    keys = frame.sparkSession.range(TRIES * shares).withColumnRenamed("id", PREFIX + "try")
-    number = F.pmod(F.hash(PREFIX + "try"), F.lit(shares)).alias(SHARE)  # where Spark puts a row with this key
-    one_each = keys.groupBy(number).agg(F.min(PREFIX + "try").alias(PREFIX + "try"))
-    return crossed(frame, one_each).repartition(shares, PREFIX + "try").drop(PREFIX + "try")
+    shares = F.array(*(F.struct(F.lit(at).alias(SHARE), F.lit(key).cast("long").alias(KEY)) for at, key in enumerate(keys)))
+    copies = frame.withColumn(KEY, F.explode(shares))
+    return copies.repartition(len(keys), F.col(KEY)[KEY]).withColumn(SHARE, F.col(KEY)[SHARE]).drop(KEY)

@@ -32,7 +32,7 @@ from anon_spark.families.mst.frames import SHARE
 from anon_spark.families.mst.kernels import spanning
 from anon_spark.families.mst.kernels.distances import levels_of
 from anon_spark.families.mst.kernels.spanning import FAR, TAIL, TAIL_PER_NODE, Walk, tail_edges, walk
-from anon_spark.families.mst.shares import array_of, code_matrix, in_shares, require_room, schema_with
+from anon_spark.families.mst.shares import array_of, code_matrix, in_shares, schema_with
 from anon_spark.kernels.classes import Ints
 from anon_spark.kernels.tuples import Ladder
 from anon_spark.primitives.classes.frequencies import code_columns
@@ -77,7 +77,7 @@ def join_components(
             return tree.unionAll(_tail(tuples, ladder, largest))
         stop = whole_weights(order.cost, start, max(room, alike))
         batch = sweeps(Walk(order.nodes[start:stop], order.cost[start:stop]), levels.heights)
-        edges = workspace.store(_lightest(_swept(tuples, batch, ladder, workspace, shares)), "edges")
+        edges = workspace.store(_lightest(_swept(tuples, batch, ladder, shares)), "edges")
         tree = tree.unionAll(edges)
         added = edges.count()
         left -= added
@@ -104,7 +104,7 @@ def _sizes(state: DataFrame) -> tuple[int, int, int]:
     return row[0], row[1] - row[2][TUPLES], row[2][ROOT]
 
 
-def _swept(tuples: DataFrame, batch: Sequence[Sweep], ladder: Ladder, workspace: Workspace, shares: int) -> DataFrame:
+def _swept(tuples: DataFrame, batch: Sequence[Sweep], ladder: Ladder, shares: int) -> DataFrame:
     """The forest of every share of every sweep."""
     codes = code_columns(len(ladder.codes))
 
@@ -118,13 +118,13 @@ def _swept(tuples: DataFrame, batch: Sequence[Sweep], ladder: Ladder, workspace:
 
     def connected(table: pa.Table) -> pa.Table:
         sweep = batch[int(array_of(table, SHARE)[0]) // shares]
-        return _table(swept(sweep, code_matrix(table, codes), ladder, array_of(table, ROOT)))
+        alike = table.group_by([*codes, ROOT], use_threads=False).aggregate([])  # many agree, further up
+        return _table(swept(sweep, code_matrix(alike, codes), ladder, array_of(alike, ROOT)))
 
     narrow = tuples.select(*codes, ROOT)
-    copies = narrow.mapInArrow(copied, schema_with(narrow, {SHARE: LongType()})).distinct()
-    stored = workspace.store(copies, "copies")
-    require_room(stored, "agree one level below the roots when some hierarchies are left out")
-    return in_shares(stored, len(batch) * shares, connected, EDGES)
+    copies = narrow.mapInArrow(copied, schema_with(narrow, {SHARE: LongType()}))
+    what = "agree one level below the roots when some hierarchies are left out"
+    return in_shares(copies, len(batch) * shares, connected, EDGES, what)
 
 
 def _lightest(candidates: DataFrame) -> DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from anon_spark.errors import LimitExceeded
@@ -25,24 +25,38 @@ def shares_of(tuples: int) -> int:
 
 
 def in_shares(
-    frame: DataFrame, shares: int, step: Callable[[pa.Table], pa.Table], schema: StructType | str
+    frame: DataFrame, shares: int, step: Callable[[pa.Table], pa.Table], schema: StructType | str, what: str
 ) -> DataFrame:
-    """One call per SHARE. Cost: one shuffle.
+    """One call per SHARE. A share that no task could hold is refused, where it is read. what: its tuples have in common.
 
-    The number of partitions is explicit: Spark would put small but costly shares into one task.
+    Cost: one shuffle. The number of partitions is explicit: Spark would put small but costly shares into one task.
     """
-    return frame.repartition(shares, SHARE).groupBy(SHARE).applyInArrow(step, schema)
+    most = SHARE_MAX
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_shares(batches, most, what):
+            yield from step(table).to_batches(max_chunksize=100_000)
+
+    return frame.repartition(shares, SHARE).sortWithinPartitions(SHARE).mapInArrow(work, schema)
 
 
-def require_room(shared: DataFrame, what: str) -> None:
-    """Refuse a share that no task could hold. Cost: one job."""
-    largest = shared.groupBy(SHARE).count().agg(F.max("count")).collect()[0][0]
-    if largest > SHARE_MAX:
-        raise LimitExceeded(
-            f"{largest:,} tuples {what}, at most {SHARE_MAX:,} fit one task. Give a hierarchy more values below its root, "
-            "or start it at a coarser level.",
-            tuples=largest,
-        )
+def whole_shares(batches: Iterable[pa.RecordBatch], most: int, what: str) -> Iterator[pa.Table]:
+    """The tuples of each share, from batches that are sorted by it. Raises LimitExceeded for more than `most` of one."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        share = batch.column(SHARE).to_numpy()
+        for start, stop in pairwise([0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), batch.num_rows]):
+            if waiting and waiting[0].column(SHARE)[0].as_py() != share[start]:
+                yield pa.Table.from_batches(waiting)
+                waiting = []
+            waiting.append(batch.slice(start, stop - start))
+            if sum(piece.num_rows for piece in waiting) > most:
+                raise LimitExceeded(
+                    f"More than {most:,} tuples {what}, and no more fit one task. Give a hierarchy more values below its "
+                    "root, or start it at a coarser level."
+                )
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def schema_with(frame: DataFrame, new: Mapping[str, DataType]) -> StructType:

@@ -2,19 +2,21 @@
 
 In a round each task holds all small classes (about 100 bytes each) and finds the neighbours of its share. Then the classes
 of a bucket meet in one task, which finds the pairs. As soon as few classes are left, one task merges them.
+
+A class carries no list of what it was merged from. Each merge leaves a row that says into which class the other one went, and
+at the end one task follows these rows from every part to its class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from anon_spark.columns import PREFIX, ROWS
@@ -29,6 +31,7 @@ from anon_spark.families.mst.frames import (
     in_every_share,
     leaf_columns,
     level_columns,
+    share_keys,
     whole,
 )
 from anon_spark.families.mst.kernels import distances, merging
@@ -36,19 +39,20 @@ from anon_spark.families.mst.kernels.distances import Levels, in_runs, levels_of
 from anon_spark.families.mst.kernels.merging import merge_into, mutual_pairs
 from anon_spark.families.mst.kernels.neighbours import Classes, Neighbours, neighbours, plan
 from anon_spark.families.mst.kernels.spanning import walk
-from anon_spark.families.mst.merge import WHOLE_TABLE_TOO_SMALL, merge_greedy, merge_in_rounds
+from anon_spark.families.mst.merge import WHOLE_TABLE_TOO_SMALL, followed, merge_greedy, merge_in_rounds
 from anon_spark.families.mst.partition import Settings
+from anon_spark.kernels.classes import Ints
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.model.progress import Progress
 from anon_spark.primitives.classes.arrays import ladder_of
 from anon_spark.primitives.classes.frequencies import code_columns
 from anon_spark.primitives.rounds import Workspace
 
-MEMBERS = PREFIX + "members"  # the heads of the parts that a class was merged from
+INTO = PREFIX + "into"  # the class that a class went into; itself, if it is still there
 STATE = PREFIX + "state"
 ROUNDS = PREFIX + "rounds"
 DISTANCE, AT_NODE, BUCKET = PREFIX + "distance", PREFIX + "at_node", PREFIX + "bucket_"
-KEPT, SMALL, LEFT_OVER = "kept", "small", "left over"
+KEPT, SMALL, LEFT_OVER, MERGED = "kept", "small", "left over", "merged"
 SHARE_CLASSES, MOST_SHARES = 100_000, 16
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -59,7 +63,8 @@ class SpreadMerge:
     """The third step of MSTK on frames.
 
     Guarantee: the classes are those of `merge_in_rounds`, however the work is spread. Leaves are numbered by runs
-    here. Cost: per round two shuffles of the small classes, one of them times the number of shares.
+    here. Cost: per round one job with two shuffles of the small classes, one of them times the number of shares; at the end
+    one task holds a row for each part that was small.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -70,52 +75,54 @@ class SpreadMerge:
     def assign(self, parted: DataFrame) -> tuple[DataFrame, dict[str, Any]]:
         """Leaves, levels and ROWS of each tuple of a frame with code columns, ROWS and HEAD; statistics of merging."""
         # 1. one class per part
-        parts = self.workspace.store(parted.repartition(HEAD).mapInArrow(self._generalize(), self._schema), "parts")
-        small = parts.where(F.col(STATE) == SMALL)
-        count = active = small.count()
-        way = self.settings.way(count)
-        merged = [parts.where(F.col(STATE) == KEPT)]
+        parts, active = self._counted(parted.repartition(HEAD).mapInArrow(self._generalize(), self._schema), "parts")
+        count, way, small = active, self.settings.way(active), parts
         # 2. rounds, until one task can merge the rest
-        rounds = 0
+        rounds: list[str] = []
+        shares = min(MOST_SHARES, max(2, count // SHARE_CLASSES))
+        keys = share_keys(parts.sparkSession, shares) if active > self.settings.merge_local_max else []
         while way == "rounds" and active > self.settings.merge_local_max:
-            rounds += 1
-            met = self.workspace.store(self._round(small, active), f"round-{rounds}")
-            merged.append(met.where(F.col(STATE) == KEPT))
-            small = met.where(F.col(STATE) == SMALL)
-            active = small.count()
+            rounds.append(f"round-{len(rounds) + 1}")
+            small, active = self._counted(self._round(small.where(F.col(STATE) == SMALL), keys), rounds[-1])
             if self.progress is not None:
                 self.progress(count - active, count, "small classes merged")
-        last = small.coalesce(1).mapInArrow(self._finish(way), f"{self._schema}, {ROUNDS} int")
-        last = self.workspace.store(last, "last-classes")
-        more = last.agg(F.max(ROUNDS)).first()
-        merged.append(last.drop(ROUNDS))
+        last = small.where(F.col(STATE) == SMALL).coalesce(1).mapInArrow(self._finish(way), f"{self._schema}, {ROUNDS} int")
+        ended = Observation("last")
+        outcome = [F.max(ROUNDS).alias(ROUNDS), F.count_if(F.col(STATE) == LEFT_OVER).alias(LEFT_OVER)]
+        last = self.workspace.store(last.observe(ended, *outcome), "last-classes")
         # 3. a leftover joins the closest class
-        classes = self._with_leftover(reduce(DataFrame.union, merged))
-        heads = classes.select(F.explode(MEMBERS).alias(HEAD), *level_columns(len(self.hierarchies)))
+        once_small = self.workspace.stored_together([*rounds, "last-classes"], parts.schema)
+        classes = [frame.where(F.col(STATE) != SMALL) for frame in (parts, once_small)]
+        at_once, later = self._with_leftover(*classes) if ended.get[LEFT_OVER] else classes
+        # 4. every part gets the levels of the class that it ended in
+        names = level_columns(len(self.hierarchies))
+        heads = later.coalesce(1).mapInArrow(self._followed(), f"{HEAD} long, " + ", ".join(f"{name} int" for name in names))
+        heads = heads.unionAll(at_once.select(F.col(IDENT).alias(HEAD), *names))
         codes = code_columns(len(self.hierarchies))
         leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(len(codes)), strict=True)]
-        assigned = parted.select(*codes, ROWS, HEAD).join(heads, HEAD).select(*leaves, *level_columns(len(codes)), ROWS)
-        last_rounds = more[0] if more is not None and more[0] is not None else 0
-        return assigned, {"merge": way, "rounds": rounds + last_rounds if way == "rounds" else None}
+        assigned = parted.select(*codes, ROWS, HEAD).join(heads, HEAD).select(*leaves, *names, ROWS)
+        return assigned, {"merge": way, "rounds": len(rounds) + (ended.get[ROUNDS] or 0) if way == "rounds" else None}
 
-    def _round(self, small: DataFrame, active: int) -> DataFrame:
-        """The small classes after all pairs of mutual nearest neighbours are merged."""
-        shares = min(MOST_SHARES, max(2, active // SHARE_CLASSES))
+    def _counted(self, classes: DataFrame, name: str) -> tuple[DataFrame, int]:
+        """The classes, stored, and how many of them are small. Cost: one job."""
+        counted = Observation(name)
+        stored = self.workspace.store(classes.observe(counted, F.count_if(F.col(STATE) == SMALL).alias(SMALL)), name)
+        return stored, int(counted.get[SMALL])
+
+    def _round(self, small: DataFrame, keys: Sequence[int]) -> DataFrame:
+        """The small classes after all pairs of mutual nearest neighbours are merged, and what they were merged from."""
         words = [f"{BUCKET}{word}" for word in range(len(self._plan.factors))]
-        near = in_every_share(small.select(*self._columns.names), shares).mapInArrow(
-            self._search(words, shares),
-            f"{IDENT} long, {DISTANCE} long, {AT_NODE} int, " + ", ".join(f"{word} long" for word in words),
+        near = in_every_share(small.select(*self._columns.names), keys).mapInArrow(
+            self._search(words, len(keys)),
+            f"{self._columns.schema}, {DISTANCE} long, {AT_NODE} int, " + ", ".join(f"{word} long" for word in words),
         )
-        met = small.join(near, IDENT).repartition(AT_NODE, *words)
-        return met.mapInArrow(self._pair(), self._schema)
+        return near.repartition(AT_NODE, *words).mapInArrow(self._pair(), self._schema)
 
-    def _with_leftover(self, classes: DataFrame) -> DataFrame:
-        """The classes, with a leftover class joined to the closest other one."""
+    def _with_leftover(self, at_once: DataFrame, later: DataFrame) -> list[DataFrame]:
+        """Classes that were large enough at once, and later: with the leftover class joined to the closest other one."""
         columns, levels = self._columns, self._levels
-        left = classes.where(F.col(STATE) == LEFT_OVER).select(*columns.names).limit(1).toArrow()
-        if not left.num_rows:
-            return classes
-        others = classes.where(F.col(STATE) == KEPT).select(*columns.names)
+        left = later.where(F.col(STATE) == LEFT_OVER).select(*columns.names).limit(1).toArrow()
+        others = at_once.unionAll(later).where(F.col(STATE) == KEPT).select(*columns.names)
         nearest = others.mapInArrow(self._nearest(columns.classes_of(left)), f"{columns.schema}, {DISTANCE} long")
         first = nearest.orderBy(DISTANCE, SIZE, IDENT).limit(1).toArrow()
         if not first.num_rows:
@@ -125,20 +132,19 @@ class SpreadMerge:
         merge_into(levels, *both, 0, 1)
         names = level_columns(len(self.hierarchies))
         new = {f"{name}_new": pa.array([both.level[0, at]] * 2, pa.int32()) for at, name in enumerate(names)}
-        moved = small_frame(classes.sparkSession, pa.table({IDENT: pa.array(idents, pa.int64()), **new}))
-        joined = classes.join(beside(moved), IDENT, "left")
+        moved = small_frame(later.sparkSession, pa.table({IDENT: pa.array(idents, pa.int64()), **new}))
         changed = [F.coalesce(F.col(f"{name}_new"), F.col(name)).alias(name) for name in names]
-        return joined.select(MEMBERS, *changed)
+        return [part.join(beside(moved), IDENT, "left").select(IDENT, INTO, *changed) for part in (at_once, later)]
 
-    @property
+    @cached_property
     def _columns(self) -> ClassColumns:
         return ClassColumns(len(self.hierarchies))
 
     @property
     def _schema(self) -> str:
-        return f"{self._columns.schema}, {MEMBERS} array<long>, {STATE} string"
+        return f"{self._columns.schema}, {INTO} long, {STATE} string"
 
-    @property
+    @cached_property
     def _levels(self) -> Levels:
         return in_runs(levels_of(ladder_of(self.hierarchies))).levels
 
@@ -161,9 +167,7 @@ class SpreadMerge:
             level, of_one, _ = distances.generalized(levels, leaf, order, first, last)
             size = np.add.reduceat(table.column(ROWS).to_numpy()[order], first)
             classes = Classes(level, of_one, size, head[order][first])
-            state = np.where(size >= k, KEPT, SMALL)
-            members = pa.ListArray.from_arrays(pa.array(np.arange(size.size + 1), pa.int32()), pa.array(classes.ident))
-            yield from _batches([*columns.arrays_of(classes), members, pa.array(state)], [*columns.names, MEMBERS, STATE])
+            yield from _classes(columns, classes, classes.ident, np.where(size >= k, KEPT, SMALL))
 
         return work
 
@@ -179,8 +183,8 @@ class SpreadMerge:
             queries = np.array_split(np.argsort(classes.ident), shares)[share]
             near = neighbours(classes, levels, nodes, queries)
             keys = merging.bucket_keys(levels, nodes.nodes, nodes.factors, classes.leaf[queries], near.node)
-            arrays = map(pa.array, (classes.ident[queries], near.distance, near.node, *keys.T))
-            yield from _batches([*arrays], [IDENT, DISTANCE, AT_NODE, *words])
+            found = map(pa.array, (near.distance, near.node, *keys.T))
+            yield from _batches([*columns.arrays_of(classes.take(queries)), *found], [*columns.names, DISTANCE, AT_NODE, *words])
 
         return work
 
@@ -194,14 +198,14 @@ class SpreadMerge:
             classes = columns.classes_of(table)
             near = Neighbours(table.column(DISTANCE).to_numpy(), table.column(AT_NODE).to_numpy().astype(np.int32))
             left, right = mutual_pairs(classes, levels, nodes, near)
+            before = classes.ident.copy()
             merging.merge_pairs(levels, *classes, left, right)
-            partner = np.full(classes.size.size, -1)
-            partner[left] = right
-            kept = np.delete(np.arange(partner.size), right)
-            classes = classes.take(kept)
-            state = np.where(classes.size >= k, KEPT, SMALL)
-            members = _joined(table.column(MEMBERS).combine_chunks(), kept, partner[kept])
-            yield from _batches([*columns.arrays_of(classes), members, pa.array(state)], [*columns.names, MEMBERS, STATE])
+            gone = np.maximum(before[left], before[right])  # the pair has the lesser name
+            there = classes.take(np.delete(np.arange(before.size), right))
+            rows = there + classes.take(left)._replace(ident=gone)
+            into = np.concatenate([there.ident, classes.ident[left]])
+            state = np.concatenate([np.where(there.size >= k, KEPT, SMALL), np.full(gone.size, MERGED)])
+            yield from _classes(columns, rows, into, state)
 
         return work
 
@@ -213,12 +217,13 @@ class SpreadMerge:
             table = whole(batches)
             if table is None:
                 return
-            classes, number, leftover, rounds = merge(columns.classes_of(table), levels, k)
-            state = np.where(number == (-1 if leftover is None else leftover), LEFT_OVER, KEPT)
-            members, counted = table.column(MEMBERS).combine_chunks(), np.full(number.size, rounds or 0)
-            arrays = columns.arrays_of(classes.take(number.astype(np.int64)))
-            arrays += [members, pa.array(state), pa.array(counted, pa.int32())]
-            yield from _batches(arrays, [*columns.names, MEMBERS, STATE, ROUNDS])
+            small = columns.classes_of(table)
+            classes, number, leftover, rounds = merge(small, levels, k)
+            is_class = classes.ident[number] == small.ident
+            state = np.where(is_class, np.where(number == (-1 if leftover is None else leftover), LEFT_OVER, KEPT), MERGED)
+            rows = classes.take(number.astype(np.int64))
+            counted = {ROUNDS: pa.array(np.full(number.size, rounds or 0), pa.int32())}
+            yield from _classes(columns, rows._replace(ident=small.ident), rows.ident, state, counted)
 
         return work
 
@@ -238,21 +243,32 @@ class SpreadMerge:
 
         return work
 
-    @property
+    def _followed(self) -> Task:
+        names = level_columns(len(self.hierarchies))
+
+        def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            table = whole(batches)
+            if table is None:
+                return
+            table = table.sort_by(IDENT)
+            ident, into = (table.column(name).to_numpy() for name in (IDENT, INTO))
+            root = followed(np.searchsorted(ident, into).astype(np.int32))
+            levels = [table.column(name).to_numpy()[root] for name in names]
+            yield from _batches([pa.array(ident), *map(pa.array, levels)], [HEAD, *names])
+
+        return work
+
+    @cached_property
     def _plan(self) -> Any:
         levels = self._levels
         return plan(walk(tuple(levels.heights.tolist()), levels.units), levels)
 
 
-def _joined(lists: Any, kept: Any, partner: Any) -> Any:
-    """The list of each kept row, followed by that of its partner if it has one (else -1)."""
-    both = np.stack([kept, partner], axis=1).ravel()
-    there = both >= 0
-    taken = lists.take(pa.array(both[there]))
-    length = np.zeros(both.size, dtype=np.int64)
-    length[there] = pc.list_value_length(taken).to_numpy()
-    offsets = np.concatenate([[0], np.cumsum(length.reshape(-1, 2).sum(axis=1))])
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), taken.flatten())
+def _classes(
+    columns: ClassColumns, classes: Classes, into: Ints, state: Any, more: Mapping[str, Any] | None = None
+) -> Iterator[pa.RecordBatch]:
+    named = {INTO: pa.array(into, pa.int64()), STATE: pa.array(state, pa.string()), **(more or {})}
+    yield from _batches([*columns.arrays_of(classes), *named.values()], [*columns.names, *named])
 
 
 def _batches(arrays: Sequence[Any], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anon_spark.columns import ROWS
@@ -17,8 +21,10 @@ from anon_spark.errors import LimitExceeded
 from anon_spark.families.mst import joins, shares
 from anon_spark.families.mst.blocks import KEPT, cut_in_blocks, number_tuples
 from anon_spark.families.mst.forests import lifted
-from anon_spark.families.mst.frames import HEAD, TID
+from anon_spark.families.mst.frames import HEAD, SHARE, TID
 from anon_spark.families.mst.partition import Settings
+from anon_spark.families.mst.shares import whole_shares
+from anon_spark.io.causes import known_cause
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.primitives.classes.arrays import ladder_of
 from anon_spark.primitives.classes.frequencies import code_columns
@@ -43,7 +49,7 @@ def framed(spark: SparkSession, tuples: Tuples, partitions: int) -> DataFrame:
 
 
 def cut_by_spark(numbered: DataFrame, case: Case, options: Settings, workspace: Workspace) -> Cut:
-    parts, statistics = cut_in_blocks(numbered, case.hierarchies, options, workspace)
+    parts, statistics = cut_in_blocks(numbered, tuples_of(case).rows.size, case.hierarchies, options, workspace)
     assert parts.columns == [*numbered.columns, HEAD, KEPT]
     found = parts.orderBy(TID).toArrow()
     names = np.array(found.column(TID))
@@ -112,10 +118,28 @@ def test_one_block_and_what_no_task_could_hold(
     assert cut_by_spark(numbered, case, options, workspace) == cut_in_one_piece(tuples, options)
     with monkeypatch.context() as small:
         small.setattr(shares, "SHARE_MAX", 10)
-        with pytest.raises(
-            LimitExceeded, match="12 tuples agree one level below the root of every hierarchy, at most 10"
-        ):
-            cut_in_blocks(numbered, case.hierarchies, options, workspace)
+        with pytest.raises(PySparkException) as raised:
+            cut_in_blocks(numbered, tuples_of(case).rows.size, case.hierarchies, options, workspace)
+        cause = known_cause(raised.value)  # what a run says of it
+        assert isinstance(cause, LimitExceeded)
+        assert "More than 10 tuples agree one level below the root of every hierarchy, and no more fit" in str(cause)
     monkeypatch.setattr(joins, "COMPONENTS_MAX", 0)
     with pytest.raises(LimitExceeded, match="1 groups of tuples are a whole hierarchy or more apart, at most 0 fit"):
-        cut_in_blocks(numbered, case.hierarchies, options, workspace)
+        cut_in_blocks(numbered, tuples_of(case).rows.size, case.hierarchies, options, workspace)
+
+
+@given(st.lists(st.integers(1, 6), max_size=6), st.lists(st.integers(0, 20), max_size=5))
+def test_shares_are_whole_however_they_are_cut_into_batches(sizes: list[int], cuts: list[int]) -> None:
+    rows = [share for share, size in enumerate(sizes) for _ in range(size)]
+    table = pa.table({SHARE: pa.array(rows, pa.int64()), TID: pa.array(range(len(rows)), pa.int64())})
+    ends = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    batches = [batch for start, stop in pairwise(ends) for batch in table.slice(start, stop - start).to_batches()]
+    most = max(sizes, default=0)
+
+    found = list(whole_shares(batches, most, "are alike"))
+
+    assert [share.column(SHARE).to_pylist() for share in found] == [[share] * size for share, size in enumerate(sizes)]
+    assert [tid for share in found for tid in share.column(TID).to_pylist()] == list(range(len(rows)))
+    if sizes:
+        with pytest.raises(LimitExceeded, match=f"More than {most - 1} tuples are alike"):
+            list(whole_shares(batches, most - 1, "are alike"))

@@ -17,7 +17,7 @@ from anon_spark.columns import ROWS
 from anon_spark.errors import DataError
 from anon_spark.families.mst import spread
 from anon_spark.families.mst.assignment import assign
-from anon_spark.families.mst.frames import SHARE, VALUES, in_every_share, leaf_columns, level_columns
+from anon_spark.families.mst.frames import SHARE, VALUES, in_every_share, leaf_columns, level_columns, share_keys
 from anon_spark.families.mst.partition import Settings, partition
 from anon_spark.io.causes import known_cause
 from anon_spark.primitives.classes import Frequencies
@@ -146,6 +146,7 @@ def test_a_table_that_is_one_class_too_small_is_refused(spark: SparkSession) -> 
 
 @pytest.mark.parametrize("shares", [1, 2, 7])
 def test_every_share_is_a_partition_of_its_own(spark: SparkSession, shares: int) -> None:
-    spread_out = in_every_share(spark.range(5), shares).withColumn("partition", F.spark_partition_id()).collect()
+    copies = in_every_share(spark.range(5), share_keys(spark, shares))
+    spread_out = copies.withColumn("partition", F.spark_partition_id()).collect()
     assert Counter(row[SHARE] for row in spread_out) == dict.fromkeys(range(shares), 5)
     assert len({(row[SHARE], row["partition"]) for row in spread_out}) == len({row["partition"] for row in spread_out})
