@@ -154,7 +154,7 @@ def local_settings() -> dict[str, str]:
         "spark.io.encryption.enabled": "true",  # shuffle files hold raw values
         "spark.sql.codegen.cache.maxEntries": "1000",  # 100 by default: a second run would compile its plans again
         "spark.sql.shuffle.partitions": str(max(4, os.cpu_count() or 1)),
-        "spark.databricks.delta.snapshotPartitions": "2",  # 50 by default: seconds per commit on a small machine
+        "spark.databricks.delta.snapshotPartitions": "1",  # 50 by default: seconds per commit on a small machine
     }
 
 

@@ -61,7 +61,7 @@ class Cluster:
             "spark.ui.enabled": "false",
             DAEMON: workers.MODULE,
             "spark.sql.shuffle.partitions": "2",
-            "spark.databricks.delta.snapshotPartitions": "2",
+            "spark.databricks.delta.snapshotPartitions": "1",
             **(conf or {}),
         }
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]

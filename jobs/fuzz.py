@@ -18,7 +18,7 @@ from jobs.fuzzing.outcomes import FINDING, REFUSAL, RELEASE, outcome_of
 
 LOCAL = {
     "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.codegen.wholeStage": "false",  # every plan is new: compiling costs more than it gives
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",

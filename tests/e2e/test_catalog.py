@@ -41,7 +41,7 @@ def submitted(folder: Path, *arguments: str) -> str:
         delta.JARS: ",".join(map(str, delta.jar_files())),
         "spark.python.daemon.module": workers.MODULE,
         "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }

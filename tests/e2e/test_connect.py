@@ -31,7 +31,7 @@ SETTINGS = {  # of the server, which is a process of its own and reads them from
     "spark.ui.enabled": "false",
     "spark.python.daemon.module": workers.MODULE,
     "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.eventLog.enabled": "true",
