@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from anon_spark import workers
 from anon_spark.errors import ConfigurationError
 from anon_spark.machine import delta
+from anon_spark.machine.gateway import keep_functions
 from anon_spark.machine.java import ensure_java
 from anon_spark.machine.signals import catch_signals_again
 from anon_spark.machine.stderr import without_noise
@@ -84,6 +85,7 @@ def make_session(app_name: str, options: Mapping[str, str] | None = None, brief:
             builder = builder.config(name, value)
     with nullcontext() if under_spark_submit() else without_noise():
         session: SparkSession = builder.getOrCreate()
+    keep_functions(SparkContext._jvm)
     catch_signals_again()
     return session
 
