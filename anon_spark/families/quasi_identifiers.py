@@ -44,6 +44,8 @@ GENERALIZED = {
 }  # fmt: skip
 """What a kind of hierarchy does, for readers of a release."""
 
+CLASSES = "audited-classes"  # the published classes, as the audit stores them
+
 Q = TypeVar("Q", bound=QuasiIdentifierJob)
 R = TypeVar("R", bound=Recoding)
 T = TypeVar("T", bound=LookUpFacts)
@@ -224,6 +226,10 @@ class QuasiIdentifierPipeline(Pipeline[Q, R, T], Generic[Q, R, T]):
             return LookUpRisk(unique, look_up, {entry.column: entry.share for entry in homogeneous}), crowds
 
         return together(attack, shared, self.crowds_before(counted)).then(risk)
+
+    def counted_classes(self, staged: Staged[R]) -> DataFrame | None:
+        """The published classes as the audit counted and stored them; None for a small table: it counts them again."""
+        return None if staged.small else staged.workspace.stored(CLASSES)
 
     def class_sizes(self, audit: Audit) -> tuple[SizeRange, ...]:
         """Sizes of the published classes, as the audit counted them."""

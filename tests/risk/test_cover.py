@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from anon_spark.auditing.reading.classes import published_classes
 from anon_spark.model.hierarchy import Hierarchy
 from anon_spark.risk import CoverRisk, cover_attack
 from anon_spark.risk.look_up import cover
@@ -90,6 +91,9 @@ def test_the_attack_finds_all_classes_that_are_true_of_a_person(
     monkeypatch.setattr(cover, "CLASSES_AT_ONCE", 7)  # the sample is sent to several parts of the classes
     found.append(attacked(spark, SOURCE, HONEST, 7, rows=21))
     assert found[0] == found[1] == found[2]
+    people, release = (frame(spark, *table) for table in ((SOURCE, NAMES, [pa.float64(), pa.string()]), (HONEST, NAMES, LABELS)))
+    classes = published_classes(release, NAMES)  # as the audit counts them
+    assert cover.cover_attack_to_be(people, release, HIERARCHIES, 21, classes=classes).get() == found[0]
     assert same(found[0], brute_force(SOURCE, HONEST))
     assert (found[0].tuples, found[0].rows, found[0].found) == (len(TOWN), 21, 21)
     assert found[0].before_worst == 1.0 and found[0].class_worst == pytest.approx(1 / 3)

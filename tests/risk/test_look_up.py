@@ -7,8 +7,10 @@ from collections import Counter
 import pytest
 from pyspark.sql import SparkSession
 
+from anon_spark.auditing.reading.classes import published_classes
 from anon_spark.errors import ConfigurationError
 from anon_spark.risk import Homogeneity, Uniqueness, homogeneity, link_attack, uniqueness
+from anon_spark.risk.look_up.link import link_attack_to_be
 from tests.auditing.town import PEOPLE, QUASI, frame, honest, recoding, town
 
 
@@ -36,6 +38,15 @@ def test_the_link_attack_shows_a_small_class_and_a_row_that_escaped(spark: Spark
     assert small.after_worst == 0.5 and small.found == 20
     raw = [*honest()[1:], ("20", "13051", "flu", 60.0)]
     assert link_attack(town(spark), frame(spark, raw), recoding()).after_worst == 1.0
+
+
+def test_classes_that_the_audit_counted_are_those_of_the_release(spark: SparkSession) -> None:
+    raw = [*honest()[1:], ("20", "13051", "flu", 60.0), (None, "13051", "flu", 61.0)]
+    for rows in (honest(), raw):
+        release = frame(spark, rows)
+        counted = published_classes(release, QUASI)
+        found = link_attack_to_be(town(spark), release, recoding(), 20, classes=counted).get()
+        assert found == link_attack(town(spark), release, recoding(), rows=20)
 
 
 def test_the_sample_is_bounded(spark: SparkSession) -> None:

@@ -32,6 +32,7 @@ from anon_spark.families.lattice.facts import LOSS_NAMES, LatticeFacts
 from anon_spark.families.lattice.job import LatticeJob
 from anon_spark.families.lattice.recoding import LatticeRecoding
 from anon_spark.families.lattice.sections import lattice_sections
+from anon_spark.families.quasi_identifiers import CLASSES
 from anon_spark.families.sensitive import SensitivePipeline, load_distances, model_spreads
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.io.tables import Snapshot, read_snapshot
@@ -163,7 +164,7 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
         recoded = self._recoded(source, staged.recoding.levels)
         classes = published_classes(release, list(recoded), None, self.unchanged)
         if not staged.small:
-            classes = staged.workspace.store(classes, "audited-classes")
+            classes = staged.workspace.store(classes, CLASSES)
         promise = self._anonymity(source, release, recoded, classes, staged.workspace)
         models = self._models_check(source, release, staged.recoding.levels)
         truth = recoding_check(source, release, recoded, self.unchanged, self.job.nulls, classes, staged.small)
@@ -232,7 +233,8 @@ class LatticePipeline(SensitivePipeline[LatticeJob, LatticeRecoding, LatticeFact
     def facts(self, staged: Staged[LatticeRecoding], audit: Audit) -> Pending[LatticeFacts]:
         """Facts of the release; counts of fit and audit are reused."""
         recoding = staged.recoding
-        attack = link_attack_to_be(staged.source, staged.release, recoding.recoded(), audit.account.source)
+        frames, classes = (staged.source, staged.release), self.counted_classes(staged)
+        attack = link_attack_to_be(*frames, recoding.recoded(), audit.account.source, classes=classes)
         risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self.look_up))
         known = {**vars(recoding.facts()), "class_sizes": self.class_sizes(audit), "models": model_spreads(audit)}
 

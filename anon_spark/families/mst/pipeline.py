@@ -22,6 +22,7 @@ from anon_spark.families.mst.job import MstJob
 from anon_spark.families.mst.models import distinct_values, weighed
 from anon_spark.families.mst.recoding import MstRecoding
 from anon_spark.families.mst.sections import MEASURES, mst_sections
+from anon_spark.families.quasi_identifiers import CLASSES
 from anon_spark.families.sensitive import SensitivePipeline, load_distances, model_spreads
 from anon_spark.io.hierarchies import load_hierarchies
 from anon_spark.model.guarantee import AttributeProtection, DiverseAnonymity, KAnonymity, LDiversity
@@ -113,7 +114,7 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
         release = with_texts(staged.release, extents)
         classes = published_classes(release, list(hierarchies), None, self.unchanged)
         if not staged.small:
-            classes = staged.workspace.store(classes, "audited-classes")
+            classes = staged.workspace.store(classes, CLASSES)
         truth = local_recoding_check(
             staged.source,
             release,
@@ -166,7 +167,8 @@ class MstPipeline(SensitivePipeline[MstJob, MstRecoding, MstFacts]):
         recoding, rows = staged.recoding, audit.account.source
         hierarchies = recoding.fitted_hierarchies()
         shown = with_texts(staged.release, self._extents(hierarchies))
-        attack = cover_attack_to_be(staged.source, shown, hierarchies, rows, extents=list(self.job.columns.publish))
+        extents, classes = list(self.job.columns.publish), self.counted_classes(staged)
+        attack = cover_attack_to_be(staged.source, shown, hierarchies, rows, extents=extents, classes=classes)
         risk = self.look_up_risk(staged, audit, recoding.counted, attack.then(self._cover_look_up))
         counted = {"class_sizes": self.class_sizes(audit), "models": model_spreads(audit)}
         known = {**vars(recoding.facts()), **vars(recoding.measured()), **counted}

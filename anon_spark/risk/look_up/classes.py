@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from anon_spark.auditing.reading.values import exact, private
+from anon_spark.columns import ROWS
 
 SIZE = private("size")
 
@@ -17,8 +18,14 @@ def label_columns(count: int) -> list[str]:
     return [private(f"label_{at}") for at in range(count)]
 
 
-def published_sizes(release: DataFrame, names: Sequence[str]) -> DataFrame:
-    """One row per class: its labels, as `label_columns`, and SIZE, its rows. Cost: one shuffle of partial counts."""
-    labels = label_columns(len(names))
-    shown = release.select(*(exact(release, name).cast("string").alias(label) for name, label in zip(names, labels, strict=True)))
-    return shown.groupBy(*labels).agg(F.count(F.lit(1)).alias(SIZE))
+def published_sizes(release: DataFrame, names: Sequence[str], classes: DataFrame | None = None) -> DataFrame:
+    """One row per class: its labels, as `label_columns`, and SIZE, its rows.
+
+    classes: the classes with their ROWS, where they are counted already. Cost: else one shuffle of partial counts.
+    """
+    counted = release if classes is None else classes
+    named = zip(names, label_columns(len(names)), strict=True)
+    labels = [exact(counted, name).cast("string").alias(label) for name, label in named]
+    if classes is not None:
+        return classes.select(*labels, F.col(ROWS).alias(SIZE))
+    return release.select(*labels).groupBy(*label_columns(len(names))).agg(F.count(F.lit(1)).alias(SIZE))

@@ -81,8 +81,12 @@ def cover_attack_to_be(
     rows: int,
     tuples: int = 1000,
     extents: Collection[str] = (),
+    classes: DataFrame | None = None,
 ) -> Pending[CoverRisk]:
-    """As `cover_attack`, its sums not collected yet. rows: how many the source has, about; the sample hangs on it."""
+    """As `cover_attack`, its sums not collected yet. rows: how many the source has, about; the sample hangs on it.
+
+    classes: those of the release with their ROWS, where they are counted already.
+    """
     names = list(hierarchies)
     levels = [
         EndsOfClasses.of(hierarchy) if name in extents else Levels.of(hierarchy) for name, hierarchy in hierarchies.items()
@@ -95,10 +99,10 @@ def cover_attack_to_be(
         .withColumn(_CHUNK, every_chunk(chunks))
     )
     labels = [F.col(name) for name in label_columns(len(names))]
-    classes = published_sizes(release, names).withColumn(_CHUNK, chunk_of(content_hash(labels), chunks))
+    sizes = published_sizes(release, names, classes).withColumn(_CHUNK, chunk_of(content_hash(labels), chunks))
     sums = _success(
         persons.groupBy(_CHUNK)
-        .cogroup(classes.groupBy(_CHUNK))
+        .cogroup(sizes.groupBy(_CHUNK))
         .applyInArrow(_attack(levels), ", ".join(f"{name} long" for name in _MET))
     )
     return Pending.of(sums, lambda found: _risk(found[0]))

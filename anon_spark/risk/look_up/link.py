@@ -68,8 +68,12 @@ def link_attack_to_be(
     recoded: Mapping[str, tuple[Hierarchy, int]],
     rows: int,
     tuples: int = 1000,
+    classes: DataFrame | None = None,
 ) -> Pending[LinkRisk]:
-    """As `link_attack`, its sums not collected yet. rows: how many the source has, about; the sample hangs on it."""
+    """As `link_attack`, its sums not collected yet. rows: how many the source has, about; the sample hangs on it.
+
+    classes: those of the release with their ROWS, where they are counted already.
+    """
     names = list(recoded)
     columns = tuple_columns(len(names))
     fields = ", ".join(f"{name} string" for name in columns)
@@ -78,15 +82,14 @@ def link_attack_to_be(
         .mapInArrow(_lookups(list(recoded.values())), f"{TUPLE} long, {ROWS} long, {fields}")
         .withColumn(_HASH, content_hash([F.col(name) for name in columns]))
     )
-    classes = published_sizes(release, names)
     labels = [F.col(name) for name in label_columns(len(names))]
-    classes = classes.withColumn(_FOUND, content_hash(labels))
+    sizes = published_sizes(release, names, classes).withColumn(_FOUND, content_hash(labels))
     same = reduce(
         lambda left, right: left & right,
         (F.col(column).eqNullSafe(label) for column, label in zip(columns, labels, strict=True)),
         F.col(_HASH) == F.col(_FOUND),
     )
-    found = lookups.join(not_broadcast(classes), same, "left")
+    found = lookups.join(not_broadcast(sizes), same, "left")
     persons = found.groupBy(TUPLE).agg(F.max(ROWS).alias(ROWS), F.min(SIZE).alias(SIZE))
     sums = persons.agg(
         *sampled_sums(F.isnotnull(SIZE)),
