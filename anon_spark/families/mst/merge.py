@@ -17,7 +17,7 @@ from anon_spark.families.mst.kernels.merging import (
 )
 from anon_spark.families.mst.kernels.neighbours import Classes, neighbours, plan
 from anon_spark.families.mst.kernels.spanning import walk
-from anon_spark.kernels.classes import Codes
+from anon_spark.kernels.classes import Codes, Ints
 
 WHOLE_TABLE_TOO_SMALL = "The whole table is one class that is too small. Lower k or l."
 
@@ -85,6 +85,17 @@ def take_leftover(kept: Classes, merged: Merged, levels: Levels) -> tuple[Classe
     number[number == last] = home
     number[number > last] -= 1
     return classes.take(others), number
+
+
+def ended_in(ident: Ints, into: Ints) -> Codes:
+    """The place of the class that each class ended in. ident: ascending; into: the class that each one went into, or itself.
+
+    Raises ValueError where a class went into one that is not there.
+    """
+    owner = np.searchsorted(ident, into).astype(np.int32)
+    if (owner >= ident.size).any() or (ident[owner] != into).any():
+        raise ValueError("a class went into one that is not there")
+    return followed(owner)
 
 
 def followed(owner: Codes) -> Codes:

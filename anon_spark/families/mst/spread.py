@@ -39,7 +39,7 @@ from anon_spark.families.mst.kernels.distances import Levels, in_runs, levels_of
 from anon_spark.families.mst.kernels.merging import merge_into, mutual_pairs
 from anon_spark.families.mst.kernels.neighbours import Classes, Neighbours, neighbours, plan
 from anon_spark.families.mst.kernels.spanning import walk
-from anon_spark.families.mst.merge import WHOLE_TABLE_TOO_SMALL, followed, merge_greedy, merge_in_rounds
+from anon_spark.families.mst.merge import WHOLE_TABLE_TOO_SMALL, ended_in, merge_greedy, merge_in_rounds
 from anon_spark.families.mst.partition import Settings
 from anon_spark.kernels.classes import Ints
 from anon_spark.model.hierarchy import Hierarchy
@@ -96,7 +96,8 @@ class SpreadMerge:
         at_once, later = self._with_leftover(*classes) if ended.get[LEFT_OVER] else classes
         # 4. every part gets the levels of the class that it ended in
         names = level_columns(len(self.hierarchies))
-        heads = later.coalesce(1).mapInArrow(self._followed(), f"{HEAD} long, " + ", ".join(f"{name} int" for name in names))
+        schema = f"{HEAD} long, " + ", ".join(f"{name} int" for name in names)
+        heads = later.select(IDENT, INTO, *names).coalesce(1).mapInArrow(self._followed(), schema)
         heads = heads.unionAll(at_once.select(F.col(IDENT).alias(HEAD), *names))
         codes = code_columns(len(self.hierarchies))
         leaves = [F.col(code).alias(leaf) for code, leaf in zip(codes, leaf_columns(len(codes)), strict=True)]
@@ -252,7 +253,7 @@ class SpreadMerge:
                 return
             table = table.sort_by(IDENT)
             ident, into = (table.column(name).to_numpy() for name in (IDENT, INTO))
-            root = followed(np.searchsorted(ident, into).astype(np.int32))
+            root = ended_in(ident, into)
             levels = [table.column(name).to_numpy()[root] for name in names]
             yield from _batches([pa.array(ident), *map(pa.array, levels)], [HEAD, *names])
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +20,7 @@ from anon_spark.errors import DataError
 from anon_spark.families.mst import spread
 from anon_spark.families.mst.assignment import assign
 from anon_spark.families.mst.frames import SHARE, VALUES, in_every_share, leaf_columns, level_columns, share_keys
+from anon_spark.families.mst.merge import ended_in
 from anon_spark.families.mst.partition import Settings, partition
 from anon_spark.io.causes import known_cause
 from anon_spark.primitives.classes import Frequencies
@@ -150,3 +153,18 @@ def test_every_share_is_a_partition_of_its_own(spark: SparkSession, shares: int)
     spread_out = copies.withColumn("partition", F.spark_partition_id()).collect()
     assert Counter(row[SHARE] for row in spread_out) == dict.fromkeys(range(shares), 5)
     assert len({(row[SHARE], row["partition"]) for row in spread_out}) == len({row["partition"] for row in spread_out})
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=40))
+def test_classes_are_followed_to_where_they_ended(merges: list[tuple[int, int]]) -> None:
+    home = {ident: ident for ident in range(0, 62, 2)}  # by definition: a merge moves all that the other class holds
+    into = dict(home)
+    for first, second in merges:
+        kept, gone = sorted([home[2 * first], home[2 * second]])
+        into[gone] = kept
+        home = {ident: kept if of == gone else of for ident, of in home.items()}
+    ident, targets = (np.array(list(side), dtype=np.int64) for side in (into, into.values()))
+    assert ident[ended_in(ident, targets)].tolist() == list(home.values())
+    for strange in (1, 61, 62, -1):
+        with pytest.raises(ValueError, match="not there"):
+            ended_in(ident, np.append(targets[:-1], strange))
