@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from anon_spark.spark_session import BRIEF, resolve, session_options
+from anon_spark.spark_session import BRIEF, LASTING, resolve, session_options
 from tests.event_log import EventLog
 
 
@@ -61,7 +61,9 @@ def test_a_brief_session_starts_fast_and_yields_to_other_settings(monkeypatch: p
 
     assert settings(True)["spark.sql.adaptive.enabled"] == "false"
     assert "TieredStopAtLevel=1" in settings(True)["spark.driver.extraJavaOptions"]
-    assert not set(BRIEF) & set(settings(False))
+    assert settings(False).items() >= LASTING.items()
+    assert "spark.sql.adaptive.enabled" not in settings(False)
+    assert settings(False, **{"spark.driver.extraJavaOptions": "-Dmine"})["spark.driver.extraJavaOptions"] == "-Dmine"
     assert settings(True, **{"spark.sql.adaptive.enabled": "true"})["spark.sql.adaptive.enabled"] == "true"
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # spark-submit's JVM runs already
-    assert not set(BRIEF) & set(settings(True))
+    assert not set(BRIEF) & set(settings(True)) and not set(LASTING) & set(settings(False))
