@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import cache, reduce
+from functools import cache
 from math import fsum
+from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
@@ -38,10 +39,11 @@ Relational = Mapping[str, Hierarchy | None]  # None: a number without hierarchy,
 Floats = npt.NDArray[np.float64]
 
 KINDS: tuple[Kind, ...] = ((2, 0), (0, 2), (1, 1))  # relational values, items
+MORE = 4  # times the rows that are needed of each kind are looked at for all kinds at once
 MOST_ENDS = 1_000_000  # distinct ends of published ranges that reach the driver: at most two per cluster
 
 _ATTRIBUTE = PREFIX + "attribute_"  # + position: key of a hierarchy, or a number
-_ITEMS, _SENSITIVE, _TIMES, _DRAWN, _KIND = (PREFIX + name for name in ("items", "sensitive", "times", "drawn", "kind"))
+_ITEMS, _SENSITIVE, _TIMES, _DRAWN, _LEAST = (PREFIX + name for name in ("items", "sensitive", "times", "drawn", "least"))
 _QUERY, _AT, _VALUE, _BUCKET = (PREFIX + name for name in ("query", "at", "value", "bucket"))
 _MODES = ("sets", "uniform")
 
@@ -83,7 +85,8 @@ def draw_workload(
 
     A table with fewer such rows gives several queries per row.
     Guarantee: the same for the same rows and seed, however they are partitioned; every row is equally likely.
-    Cost: one job with one shuffle by content; `queries` rows per kind reach the driver.
+    Cost: one job with one shuffle by content, another one for a kind that few rows allow; some `queries` rows per kind reach
+    the driver.
     """
     keyed = _keyed(source, relational, items)
     names = [name for name in keyed.columns if name != _ITEMS]
@@ -91,7 +94,7 @@ def draw_workload(
     apart = small_frame(source.sparkSession, not_drawn)
     shown = F.sort_array(F.array_except(_ITEMS, _SENSITIVE)).alias(_ITEMS)
     content = crossed(keyed, apart).select(*names, shown)
-    if not runs_in_one_task():  # in so many tasks: Spark would join them into one, by the size of all kinds together
+    if not runs_in_one_task():
         content = content.repartition(shared_tasks(source.sparkSession, MOST_TASKS), *names, _ITEMS)
     # equal rows are numbered, so that each of them can be drawn
     numbered = content.groupBy(*names, _ITEMS).agg(F.count(F.lit(1)).alias(_TIMES)).withColumn(
@@ -99,27 +102,45 @@ def draw_workload(
     )
     parts = [part for name in names for part in (F.isnull(name), F.col(name))]
     possible = [at for at, (x, _) in enumerate(kinds) if x <= len(names)]
-    # rows with too few items come last, not out: Spark would filter before it groups, so group once for each kind
-    hashes = {at: F.xxhash64(F.lit(f"{seed} {at}"), *parts, _ITEMS, _TIMES) for at in possible}
-    drawn = [
-        numbered.select("*", F.lit(at).alias(_KIND), F.when(F.size(_ITEMS) >= kinds[at][1], hashes[at]).alias(_DRAWN))
-        .orderBy(F.asc_nulls_last(_DRAWN), *names, _ITEMS, _TIMES)
-        .limit(queries)
-        for at in possible
-    ]
-    if not drawn:
-        return Workload(tuple(kinds), ())
-    table = collect_small(reduce(DataFrame.unionByName, drawn), queries * len(kinds), "Rows that queries are made of")
-    rows = sorted((row for row in table.to_pylist() if row[_DRAWN] is not None), key=lambda row: (row[_KIND], row[_DRAWN]))
+    # rows with too few items have no hash: they come last
+    hashes = {
+        at: F.when(F.size(_ITEMS) >= kinds[at][1], F.xxhash64(F.lit(f"{seed} {at}"), *parts, _ITEMS, _TIMES)) for at in possible
+    }
+    drawn = _drawn(numbered, hashes, [*names, _ITEMS, _TIMES], queries)
     sampled: list[Query] = []
     for at in possible:
-        candidates = [row for row in rows if row[_KIND] == at]
+        candidates = drawn[at]
         sampled += [
             _query(candidates[number % len(candidates)], names, kinds[at], f"{seed} {at} {number}")
             for number in range(queries)
             if candidates
         ]
     return Workload(tuple(kinds), tuple(sampled))
+
+
+def _drawn(
+    numbered: DataFrame, hashes: Mapping[int, Column], ties: Sequence[str], most: int
+) -> dict[int, list[dict[str, Any]]]:
+    """Of each kind the rows with the smallest hashes, at most so many, in their order; rows without a hash are not drawn.
+
+    The rows whose smallest hash of any kind is the smallest hold those of every kind, if they are some more; a kind of which
+    they do not hold enough for certain is asked for alone. Cost: one job, and one for each such kind.
+    """
+    found: dict[int, list[dict[str, Any]]] = {}
+    for asked in ([*hashes], *([at] for at in hashes)):
+        if found.keys() >= set(asked):
+            continue
+        wanted = most if len(asked) == 1 else MORE * most * len(asked)
+        least = F.least(*(F.col(f"{_DRAWN}{at}") for at in (*asked, asked[0])))  # of two columns at least
+        hashed = numbered.select("*", *(hashes[at].alias(f"{_DRAWN}{at}") for at in asked)).withColumn(_LEAST, least)
+        first = hashed.orderBy(F.asc_nulls_last(_LEAST), *ties).limit(wanted)
+        rows = collect_small(first, wanted, "Rows that queries are made of").to_pylist()
+        bound = rows[-1][_LEAST] if len(rows) == wanted else None  # none: all rows with a hash are there
+        for at in asked:
+            of_kind = sorted((row for row in rows if row[f"{_DRAWN}{at}"] is not None), key=itemgetter(f"{_DRAWN}{at}"))
+            if len(asked) == 1 or bound is None or sum(row[f"{_DRAWN}{at}"] < bound for row in of_kind) >= most:
+                found[at] = of_kind[:most]
+    return found
 
 
 def relative_error(

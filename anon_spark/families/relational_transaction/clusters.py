@@ -25,36 +25,34 @@ TOO_LARGE = 4  # times the records of a block: larger blocks that no cut divides
 def initial_clusters(records: Records, settings: Settings, key: str, workspace: Workspace) -> DataFrame:
     """LINK, values, items, BLOCK and CLUSTER of every record.
 
-    Guarantee: every cluster has k records or more. Cost: one shuffle into chunks, one into blocks; a task is quadratic in
-    its block.
+    Guarantee: every cluster has k records or more. Cost: one shuffle into chunks; a task holds a chunk, and takes time by the
+    square of each block in it.
     """
     if records.rows < settings.k:
         raise GuaranteeUnreachable(
             f"k = {settings.k} is more than the {records.rows:,} rows of the table. Lower k.", rows=records.rows
         )
     chunked, chunks = in_chunks(records, 2 * settings.k)
-    narrow = T.StructType([field for field in chunked.schema.fields if field.name != CHUNK])
-    blocked = workspace.store(
-        in_groups(chunked, CHUNK, _block(records.attributes, settings), _with_long(narrow, BLOCK), chunks, costly=True),
-        "blocks",
-    )
-    blocks = 1 if records.rows <= settings.block_records else 2 * records.rows // settings.block_records  # about
-    work, schema = _cluster(records.attributes, settings, key), _with_long(blocked.schema, CLUSTER)
-    return workspace.store(in_groups(blocked, BLOCK, work, schema, blocks), "clusters")
+    narrow = [field for field in chunked.schema.fields if field.name != CHUNK]
+    schema = T.StructType([*narrow, *(T.StructField(name, T.LongType()) for name in (BLOCK, CLUSTER))])
+    work = _clustered(records.attributes, settings, key)
+    return workspace.store(in_groups(chunked, CHUNK, work, schema, chunks, costly=True), "clusters")
 
 
-def _with_long(schema: T.StructType, name: str) -> T.StructType:
-    return T.StructType([*schema.fields, T.StructField(name, T.LongType())])
-
-
-def _block(attributes: Attributes, settings: Settings) -> Task:
-    most = settings.block_records
+def _clustered(attributes: Attributes, settings: Settings, key: str) -> Task:
+    most, k = settings.block_records, settings.k
 
     def work(table: pa.Table) -> pa.Table:
         first = chunk_order(table.column(CHUNK)[0].as_py()) * BLOCKS_IN_CHUNK
         table = table.drop_columns(CHUNK).sort_by(LINK)
-        blocks = taken_apart(clustering.blocks_of(attributes.relation, attributes.values(table), most, 2 * settings.k), most)
-        return table.append_column(BLOCK, pa.array(first + blocks, pa.int64()))
+        values, link = attributes.values(table), np.asarray(table.column(LINK))
+        block_of = first + taken_apart(clustering.blocks_of(attributes.relation, values, most, 2 * k), most)
+        cluster_of = np.empty_like(link)
+        order = np.argsort(block_of, kind="stable")  # in each block by LINK
+        for members in np.split(order, np.flatnonzero(np.diff(block_of[order])) + 1):
+            smallest = cluster_block(attributes.relation, values[members], k, key, int(block_of[members[0]]))
+            cluster_of[members] = link[members[smallest]]
+        return table.append_column(BLOCK, pa.array(block_of)).append_column(CLUSTER, pa.array(cluster_of))
 
     return work
 
@@ -68,13 +66,3 @@ def taken_apart(blocks: Ints, most: int) -> Ints:
     place = np.empty(blocks.size, dtype=np.int64)  # among the members of its block
     place[order] = np.arange(blocks.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return first[blocks] + place % pieces[blocks]
-
-
-def _cluster(attributes: Attributes, settings: Settings, key: str) -> Task:
-    def work(table: pa.Table) -> pa.Table:
-        table = table.sort_by(LINK)
-        block = table.column(BLOCK)[0].as_py()
-        smallest = cluster_block(attributes.relation, attributes.values(table), settings.k, key, block)
-        return table.append_column(CLUSTER, pa.array(np.asarray(table.column(LINK))[smallest], pa.int64()))
-
-    return work

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anon_spark.columns import CLUSTER, LINK, PREFIX
+from anon_spark.columns import CLUSTER, LINK, PREFIX, quoted
 from anon_spark.engine import not_broadcast
 from anon_spark.families.relational_transaction.items import Catalogue, Generalized, baskets_in, generalized
 from anon_spark.families.relational_transaction.kernels import relation
-from anon_spark.families.relational_transaction.records import LOST, SECRETS, Attributes, Records, Roles
+from anon_spark.families.relational_transaction.records import CODES, LOST, SECRETS, Attributes, Records, Roles
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of
 
@@ -51,10 +52,15 @@ def published_records(
     """LINK, CLUSTER, NCP, UL and the published columns of every record.
 
     assigned: LINK and CLUSTER; clusters: how many there are at most.
-    Cost: one join of the records, one shuffle by cluster; a task holds one cluster.
+    Cost: one join of what is published of the records, one shuffle by cluster; a task holds one cluster.
     """
-    joined = records.frame.join(not_broadcast(assigned.select(LINK, CLUSTER)), LINK)
-    schema = _schema(joined, records.attributes, names)
+    attributes = records.attributes
+    numbers = [name for name, hierarchy in zip(attributes.names, attributes.hierarchies, strict=True) if hierarchy is None]
+    needed = records.frame.select(
+        LINK, *attributes.columns, CODES, SECRETS, LOST, *(F.col(quoted(name)) for name in (*numbers, *names.carried))
+    )
+    joined = needed.join(not_broadcast(assigned.select(LINK, CLUSTER)), LINK)
+    schema = _schema(joined, attributes, names)
     tasks = min(clusters, max(FEWEST_TASKS, records.rows // TASK_RECORDS))  # one task per cluster would cost more
     return in_groups(joined, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, tasks)
 
@@ -75,7 +81,11 @@ def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: 
         }
         levels = relation.node_levels(attributes.relation, lo, hi)[0]
         for at, name in enumerate(attributes.names):
-            columns[name] = _relational(attributes, at, int(levels[at]), int(lo[0, at]), table.column(name))
+            if attributes.hierarchies[at] is None:
+                columns[name] = _range(table.column(name))
+            else:
+                label = _label(attributes, at, int(levels[at]), int(lo[0, at]))
+                columns[name] = pa.repeat(pa.scalar(label, pa.string()), count)
         recoded = generalized(baskets_in(table, np.ones(count, dtype=np.int64)), settings, catalogue)
         lost = np.asarray(table.column(LOST)) > 0
         columns[UL], columns[names.items] = np.where(lost, 1.0, recoded.losses), _nested(recoded, items)
@@ -90,17 +100,21 @@ def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: 
     return work
 
 
-def _relational(attributes: Attributes, at: int, level: int, position: int, column: Any) -> Any:
-    """One value for the whole cluster: the label of its node, or the range of its numbers in their own type."""
+def _label(attributes: Attributes, at: int, level: int, position: int) -> str | None:
+    """The label of the node of a whole cluster."""
     hierarchy, leaf_at = attributes.hierarchies[at], attributes.leaf_at[at]
-    if hierarchy is not None and leaf_at is not None:
-        label = hierarchy.labels[level][hierarchy.codes[level, leaf_at[position]]]
-        return pa.array([label] * len(column), pa.string())
+    assert hierarchy is not None and leaf_at is not None, "a category"
+    label: str | None = hierarchy.labels[level][hierarchy.codes[level, leaf_at[position]]]
+    return label
+
+
+def _range(column: Any) -> Any:
+    """The range of a whole cluster, in the type of its numbers."""
     ends: Any = pc.min_max(column)
     ends = ends.as_py()
     if pa.types.is_floating(column.type):
         ends = {name: end + 0.0 for name, end in ends.items()}  # -0.0 becomes 0.0
-    bounds = [pa.array([ends[name]] * len(column), column.type) for name in ("min", "max")]
+    bounds = [pa.repeat(pa.scalar(ends[name], column.type), len(column)) for name in ("min", "max")]
     return pa.StructArray.from_arrays(bounds, names=["lo", "hi"])
 
 
@@ -118,9 +132,9 @@ def _schema(joined: DataFrame, attributes: Attributes, names: Published) -> T.St
         LINK: T.LongType(), CLUSTER: T.LongType(), NCP: T.DoubleType(), UL: T.DoubleType(),
     }  # fmt: skip
     for name, hierarchy in zip(attributes.names, attributes.hierarchies, strict=True):
-        number_type = joined.schema[name].dataType
-        ends = [T.StructField(end, number_type) for end in ("lo", "hi")]
-        kinds[name] = T.StringType() if hierarchy is not None else T.StructType(ends)
+        kinds[name] = T.StringType()
+        if hierarchy is None:
+            kinds[name] = T.StructType([T.StructField(end, joined.schema[name].dataType) for end in ("lo", "hi")])
     kinds[names.items] = T.ArrayType(texts)
     if names.secrets is not None:
         kinds[names.secrets] = texts

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anon_spark.arrays import each_once
 from anon_spark.columns import KEY, LINK, PREFIX, quoted
 from anon_spark.engine import crossed, has_null
 from anon_spark.errors import ConfigurationError, DataError
@@ -34,7 +35,6 @@ CODES = PREFIX + "codes"  # the distinct items of a record that are not sensitiv
 SECRETS = PREFIX + "secrets"  # its sensitive items, as numbers of their own
 LOST = PREFIX + "lost"  # how many of its items are not published
 VALUE = PREFIX + "value_"  # + position: a number, or the position of a category's leaf
-ITEMS = PREFIX + "items"
 RAW = PREFIX + "raw_"
 FIRST, SECOND = PREFIX + "first", PREFIX + "second"  # keyed hashes, by which records are ordered
 MOST_ITEMS = 1_000_000
@@ -178,12 +178,12 @@ def read_records(
     attributes, position_of = _attributes(roles, {entry.name: entry.hierarchy for entry in entries}, counted)
     kept = coded.where(~_null(coded, roles, order, nulls) & ~_unseen(coded, roles, order, nulls))
     # 3. items to numbers
-    listed = kept.withColumn(ITEMS, combined(roles))
-    universe, secrets, suppressed = _universe(listed, roles, budget)
+    universe, secrets, suppressed = _universe(kept, roles, budget)
+    items = _Items(tuple(roles.transactions), universe, secrets, suppressed.items)
     numbered = in_batches(
-        listed,
-        _numbering(universe, secrets, dict(zip(attributes.columns, position_of, strict=True))),
-        _numbered_schema(listed.drop(ITEMS), attributes.columns),
+        kept,
+        _numbering(items, dict(zip(attributes.columns, position_of, strict=True))),
+        _numbered_schema(kept, attributes.columns),
     )
     # 4. ranks
     content = [part for name in roles.named for part in (F.isnull(quoted(name)), F.col(quoted(name)))]
@@ -349,12 +349,12 @@ def _attributes(
     return Attributes(tuple(roles.attributes), hierarchies, relation, leaf_at), position_of
 
 
-def _universe(listed: DataFrame, roles: Roles, budget: Budget) -> tuple[list[str], list[str], Suppressed]:
+def _universe(kept: DataFrame, roles: Roles, budget: Budget) -> tuple[list[str], list[str], Suppressed]:
     """All items by code point: ordinary ones that are published, sensitive ones; and the ordinary ones left out.
 
     Cost: one job; at most MOST_ITEMS reach the driver.
     """
-    counted = listed.select(F.explode(ITEMS).alias("item")).groupBy("item").agg(F.count(F.lit(1)).alias("records"))
+    counted = kept.select(F.explode(combined(roles)).alias("item")).groupBy("item").agg(F.count(F.lit(1)).alias("records"))
     found = collect_small(counted, MOST_ITEMS, "Distinct items")
     supports = dict(sorted((str(row["item"]), int(row["records"])) for row in found.to_pylist()))
     ordinary = {name: records for name, records in supports.items() if name not in roles.hidden}
@@ -363,31 +363,50 @@ def _universe(listed: DataFrame, roles: Roles, budget: Budget) -> tuple[list[str
     return [name for name in ordinary if name not in left_out], [name for name in supports if name in roles.hidden], suppressed
 
 
-def _numbering(
-    universe: Sequence[str], secrets: Sequence[str], position_of: Mapping[str, Codes | None]
-) -> BatchTask:
-    """Task that replaces items by numbers and leaves by positions."""
-    known, hidden = pa.array(universe, pa.string()), pa.array(secrets, pa.string())
+@dataclass(frozen=True)
+class _Items:
+    """All items of the lists of some columns: those that get numbers, sensitive ones with their own, and those left out."""
 
-    def numbers(lists: Any, names: Any) -> Any:
-        places = pc.index_in(lists.flatten(), value_set=names)
-        row = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))
-        there = np.asarray(places.is_valid())
-        codes, row = np.asarray(places.fill_null(-1)).astype(np.int64)[there], row[there]
-        keys = np.sort(row * (len(names) + 1) + codes)  # by row, then ascending
-        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=len(lists)))])
-        return number_lists(offsets, (keys % (len(names) + 1)).astype(np.int32))
+    columns: Sequence[str]
+    universe: Sequence[str]
+    secrets: Sequence[str]
+    left_out: Sequence[str]
+
+    def numbers(self, lists: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """Per row the numbers of its items, those of its sensitive ones, and how many are left out; each once, ascending."""
+        known = pa.array([*self.universe, *self.secrets, *self.left_out], pa.string())
+        rows, places = [], []
+        for column, of_rows in zip(self.columns, lists, strict=True):
+            names = of_rows.flatten().cast(pa.string())
+            if len(self.columns) > 1:
+                names = pc.binary_join_element_wise(f"{column}.", names, "")
+            places.append(np.asarray(pc.index_in(names, value_set=known).fill_null(len(known))).astype(np.int64))
+            rows.append(np.repeat(np.arange(len(of_rows)), np.diff(of_rows.offsets.to_numpy())))
+        width = len(known) + 1  # an item that is none of them would count as left out
+        row, place = np.divmod(each_once(np.concatenate(rows) * width + np.concatenate(places)), width)
+        first_secret, first_left_out = len(self.universe), len(self.universe) + len(self.secrets)
+        plain, left_out = place < first_secret, place >= first_left_out
+        parts = [(plain, 0), (~plain & ~left_out, first_secret), (left_out, first_left_out)]
+        count = len(lists[0])
+        sizes = [np.bincount(row[part], minlength=count) for part, _ in parts]
+        codes, secret_codes = (
+            number_lists(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(size)]), (place[part] - first).astype(np.int32))
+            for size, (part, first) in zip(sizes[:2], parts, strict=False)
+        )
+        return codes, secret_codes, pa.array(sizes[2].astype(np.int32))
+
+
+def _numbering(items: _Items, position_of: Mapping[str, Codes | None]) -> BatchTask:
+    """Task that adds items as numbers and replaces leaves by positions."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = {name: batch.column(name) for name in batch.schema.names}
-            lists = columns.pop(ITEMS)
             for name, positions in position_of.items():
                 if positions is not None:
                     columns[name] = pa.array(positions[np.asarray(columns[name])].astype(np.float64))
-            codes, secret_codes = numbers(lists, known), numbers(lists, hidden)
-            named, shown, hidden_items = (pc.list_value_length(many) for many in (lists, codes, secret_codes))
-            columns |= {CODES: codes, SECRETS: secret_codes, LOST: pc.subtract(pc.subtract(named, shown), hidden_items)}
+            numbers = items.numbers([columns[name] for name in items.columns])
+            columns |= dict(zip((CODES, SECRETS, LOST), numbers, strict=True))
             yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     return work
