@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, reduce
 from math import fsum
-from operator import itemgetter
+from operator import itemgetter, mul
 from random import Random
 from typing import Any, NamedTuple
 
@@ -366,11 +366,14 @@ def _estimating(
         for rows in (piece for batch in batches for piece in pieces(batch, 8 * len(known))):
             covering, size = _covering(rows.column(_ITEMS), known)
             chance = _chance_of(rows, chances, spreads)
+            is_covered = covering >= 0
             for number, (query, items) in enumerate(zip(workload.queries, asked, strict=True)):
-                matching = np.flatnonzero((covering[items] >= 0).all(axis=0))
-                weight = np.ones(matching.size)
-                for at, key in query.values:
-                    weight *= chance(at, key)[matching]
+                by_value = [chance(at, key) for at, key in query.values]
+                if not items.size:
+                    expected[:, number] += float(reduce(mul, by_value, np.ones(len(rows))).sum())
+                    continue
+                matching = np.flatnonzero(is_covered[items].all(axis=0))
+                weight = reduce(mul, (of_row[matching] for of_row in by_value), np.ones(matching.size))
                 for mode, share in enumerate(_item_chances(covering[items][:, matching], size)):
                     expected[mode, number] += float((weight * share).sum())
         numbers = np.arange(len(asked), dtype=np.int32)

@@ -9,6 +9,8 @@ from anon_spark.families.relational_transaction.kernels.relation import SCALE, F
 from anon_spark.families.relational_transaction.merging import Summary
 from anon_spark.kernels.classes import Ints
 
+EVERY = slice(None)
+
 
 def repaired(summary: Summary, relation: Relation, k: int, l: float | None = None) -> Ints:  # noqa: E741 - the l of l-diversity
     """The index of the cluster that each cluster is merged into.
@@ -46,22 +48,28 @@ def repaired(summary: Summary, relation: Relation, k: int, l: float | None = Non
             items=count,
             l=l,
         )
-    at = 0
-    while at < state.sizes.size:
-        if not state.is_left[at] or state.excess(at, l) <= 0:
-            at += 1
-            continue
+    is_beyond = state.is_left & (state.excess(l) > 0)
+    while is_beyond.any():
+        at = int(is_beyond.argmax())
         costs = state.costs(at)
         excess = state.excess_with(at, l)
         excess[~np.isfinite(costs)] = np.inf
         costs[excess > excess.min()] = np.inf  # the eligible unions, or those with the least excess
-        at = state.unite(at, costs)
+        union = state.unite(at, costs)
+        is_beyond &= state.is_left
+        is_beyond[union] = state.excess(l, [union])[0] > 0
     return state.target
 
 
 def _excess(counts: Ints, records: Ints | int, l: float) -> Floats:  # noqa: E741
     """Excess of each sensitive item above its share of 1/l, times l: an integer if l is."""
     return counts.astype(np.float64) * l - records
+
+
+def _greatest(counts: Ints, records: Ints, l: float) -> Floats:  # noqa: E741
+    """The greatest excess of an item in each cluster, 0 if none is above its share."""
+    greatest: Floats = _excess(counts, records[:, None], l).max(axis=1, initial=0.0)
+    return greatest
 
 
 class _Repair:
@@ -82,19 +90,15 @@ class _Repair:
         costs[at] = np.inf
         return costs
 
-    def excess(self, at: int, l: float) -> float:  # noqa: E741
-        """The greatest excess of an item in one cluster; not above 0 if it is eligible."""
-        of_all = _excess(self.sensitive[at], self.sizes[at], l)
-        of_filled = _excess(self.sensitive_filled[at], self.filled[at], l)
-        return float(max(of_all.max(initial=0.0), of_filled.max(initial=0.0)))
+    def excess(self, l: float, of: slice | list[int] = EVERY) -> Floats:  # noqa: E741
+        """The greatest excess of an item in each cluster, or in some; not above 0 if it is eligible."""
+        of_all = _greatest(self.sensitive[of], self.sizes[of], l)
+        return np.maximum(of_all, _greatest(self.sensitive_filled[of], self.filled[of], l))
 
     def excess_with(self, at: int, l: float) -> Floats:  # noqa: E741
         """The greatest excess of an item in the union with each cluster."""
-        of_all = _excess(self.sensitive + self.sensitive[at], (self.sizes + self.sizes[at])[:, None], l)
-        filled = (self.filled + self.filled[at])[:, None]
-        of_filled = _excess(self.sensitive_filled + self.sensitive_filled[at], filled, l)
-        excess: Floats = np.maximum(of_all.max(axis=1, initial=0.0), of_filled.max(axis=1, initial=0.0))
-        return excess
+        of_all = _greatest(self.sensitive + self.sensitive[at], self.sizes + self.sizes[at], l)
+        return np.maximum(of_all, _greatest(self.sensitive_filled + self.sensitive_filled[at], self.filled + self.filled[at], l))
 
     def unite(self, at: int, costs: Floats) -> int:
         """Merge a cluster with the first of least cost; returns the union's index, from which the repair continues."""

@@ -42,6 +42,8 @@ from anon_spark.risk.look_up.levels import CELLS_AT_ONCE, Levels
 RECORDS = 500
 ALL = -1
 
+Floats = NDArray[np.float64]
+
 _ITEMS, _SECRETS, _WHO = (PREFIX + name for name in ("items", "secrets", "who"))
 _KNOWN, _WHAT, _ROWS = (PREFIX + name for name in ("known", "what", "rows"))
 _CANDIDATES, _OWN = -1, -2  # what is counted, beside sensitive items by their number
@@ -277,8 +279,7 @@ def _covering(levels: Sequence[Levels | None], values: Sequence[NDArray[Any]], r
         if attribute_levels is not None:
             covering &= attribute_levels.covering(attribute_levels.numbers(rows[_value(at)]), known)
         else:
-            low, high = (rows[f"{_value(at)}_{end}"].to_numpy()[:, None] for end in (LO, HI))  # null is NaN
-            covering &= (low <= known) & (known <= high)
+            narrowed(covering, *(rows[f"{_value(at)}_{end}"].to_numpy() for end in (LO, HI)), known)  # null is NaN
     return covering
 
 
@@ -287,9 +288,23 @@ def packed(lists: Lists, width: int) -> tuple[Words, Ints]:
     return bitmaps(lists, width)
 
 
+def narrowed(*arrays: Any) -> None:
+    """`keep_within` as a plain function."""
+    keep_within(*arrays)
+
+
 def counted(*arrays: Any) -> None:
     """`count_fitting` as a plain function."""
     count_fitting(*arrays)
+
+
+@compiled
+def keep_within(covering: Marks, low: Floats, high: Floats, known: Floats) -> None:
+    """Take out of covering [row, record] the records whose number is not between the ends of the row."""
+    for row in range(covering.shape[0]):
+        for record in range(covering.shape[1]):
+            if covering[row, record]:
+                covering[row, record] = low[row] <= known[record] and known[record] <= high[row]
 
 
 @compiled
