@@ -12,7 +12,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anon_spark.columns import CLUSTER, LINK
+from anon_spark.columns import BLOCK, CLUSTER
 from anon_spark.config.options import default, require_options
 from anon_spark.engine import not_broadcast
 from anon_spark.errors import ConfigurationError
@@ -174,11 +174,12 @@ class RelationalTransactionAnonymizer(Anonymizer):
     def _assigned(
         self, records: Records, catalogue: Catalogue, key: str, workspace: Workspace
     ) -> tuple[DataFrame, Pending[Clustering]]:
-        """LINK and CLUSTER of every record, and the numbers of clusters before and after merging, not collected yet."""
+        """The narrow records with CLUSTER, and the numbers of clusters before and after merging, not collected yet."""
         settings = self._settings
         if settings.method == "tfirst":
             blocks = gray_clusters(records, settings, workspace)
-            return blocks, _distinct(blocks, CLUSTER).then(lambda clusters: Clustering(clusters=clusters))
+            assigned = blocks.select(*records.narrow.columns, CLUSTER)
+            return assigned, _distinct(blocks, CLUSTER).then(lambda clusters: Clustering(clusters=clusters))
         self._tell(1)
         clustered = initial_clusters(records, settings, key, workspace)
         self._tell(2)
@@ -195,8 +196,8 @@ class RelationalTransactionAnonymizer(Anonymizer):
                 assert sets is not None, "UL is a loss of items"
                 summaries, merging = tum_merged(summaries, numbers, sets, records, settings, catalogue, workspace)
         clusters = _distinct(summaries, TARGET)
-        ended = clustered.select(LINK, CLUSTER).join(not_broadcast(summaries.select(CLUSTER, TARGET)), CLUSTER)
-        assigned = ended.select(LINK, ended[TARGET].alias(CLUSTER))
+        ended = clustered.drop(BLOCK).join(not_broadcast(summaries.select(CLUSTER, TARGET)), CLUSTER)
+        assigned = ended.drop(CLUSTER).withColumnRenamed(TARGET, CLUSTER)
 
         def counted(both: tuple[int, int]) -> Clustering:
             return Clustering(**vars(merging), initial_clusters=both[0], clusters=both[1])

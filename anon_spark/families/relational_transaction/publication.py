@@ -17,7 +17,7 @@ from anon_spark.columns import CLUSTER, LINK, PREFIX, quoted
 from anon_spark.engine import not_broadcast
 from anon_spark.families.relational_transaction.items import Catalogue, Generalized, baskets_in, generalized
 from anon_spark.families.relational_transaction.kernels import relation
-from anon_spark.families.relational_transaction.records import CODES, LOST, SECRETS, Attributes, Records, Roles
+from anon_spark.families.relational_transaction.records import LOST, NUMBER, SECRETS, Attributes, Records, Roles
 from anon_spark.families.relational_transaction.settings import Settings
 from anon_spark.primitives.tasks import Task, as_expected, in_groups, lists_of
 
@@ -51,18 +51,15 @@ def published_records(
 ) -> DataFrame:
     """LINK, CLUSTER, NCP, UL and the published columns of every record.
 
-    assigned: LINK and CLUSTER; clusters: how many there are at most.
-    Cost: one join of what is published of the records, one shuffle by cluster; a task holds one cluster.
+    assigned: the narrow records with CLUSTER; clusters: how many there are at most.
+    Cost: one shuffle by cluster; a task holds one cluster. Columns that are published unchanged are joined before.
     """
-    attributes = records.attributes
-    numbers = [name for name, hierarchy in zip(attributes.names, attributes.hierarchies, strict=True) if hierarchy is None]
-    needed = records.frame.select(
-        LINK, *attributes.columns, CODES, SECRETS, LOST, *(F.col(quoted(name)) for name in (*numbers, *names.carried))
-    )
-    joined = needed.join(not_broadcast(assigned.select(LINK, CLUSTER)), LINK)
-    schema = _schema(joined, attributes, names)
+    if names.carried:
+        carried = records.frame.select(LINK, *(F.col(quoted(name)) for name in names.carried))
+        assigned = assigned.join(not_broadcast(carried), LINK)
+    schema = _schema(assigned, records.attributes, names)
     tasks = min(clusters, max(FEWEST_TASKS, records.rows // TASK_RECORDS))  # one task per cluster would cost more
-    return in_groups(joined, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, tasks)
+    return in_groups(assigned, CLUSTER, _publish(records, settings, catalogue, names, schema), schema, tasks)
 
 
 def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: Published, schema: T.StructType) -> Task:
@@ -82,7 +79,7 @@ def _publish(records: Records, settings: Settings, catalogue: Catalogue, names: 
         levels = relation.node_levels(attributes.relation, lo, hi)[0]
         for at, name in enumerate(attributes.names):
             if attributes.hierarchies[at] is None:
-                columns[name] = _range(table.column(name))
+                columns[name] = _range(table.column(f"{NUMBER}{at}"))
             else:
                 label = _label(attributes, at, int(levels[at]), int(lo[0, at]))
                 columns[name] = pa.repeat(pa.scalar(label, pa.string()), count)
@@ -126,18 +123,19 @@ def _nested(recoded: Generalized, names: Any) -> Any:
     return pa.ListArray.from_arrays(pa.array(recoded.offsets, pa.int32()), labels)
 
 
-def _schema(joined: DataFrame, attributes: Attributes, names: Published) -> T.StructType:
+def _schema(assigned: DataFrame, attributes: Attributes, names: Published) -> T.StructType:
     texts = T.ArrayType(T.StringType())
     kinds: dict[str, T.DataType] = {
         LINK: T.LongType(), CLUSTER: T.LongType(), NCP: T.DoubleType(), UL: T.DoubleType(),
     }  # fmt: skip
-    for name, hierarchy in zip(attributes.names, attributes.hierarchies, strict=True):
+    for at, (name, hierarchy) in enumerate(zip(attributes.names, attributes.hierarchies, strict=True)):
         kinds[name] = T.StringType()
         if hierarchy is None:
-            kinds[name] = T.StructType([T.StructField(end, joined.schema[name].dataType) for end in ("lo", "hi")])
+            kind = assigned.schema[f"{NUMBER}{at}"].dataType
+            kinds[name] = T.StructType([T.StructField(end, kind) for end in ("lo", "hi")])
     kinds[names.items] = T.ArrayType(texts)
     if names.secrets is not None:
         kinds[names.secrets] = texts
     for name in names.carried:
-        kinds[name] = joined.schema[name].dataType
+        kinds[name] = assigned.schema[name].dataType
     return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])

@@ -35,6 +35,7 @@ CODES = PREFIX + "codes"  # the distinct items of a record that are not sensitiv
 SECRETS = PREFIX + "secrets"  # its sensitive items, as numbers of their own
 LOST = PREFIX + "lost"  # how many of its items are not published
 VALUE = PREFIX + "value_"  # + position: a number, or the position of a category's leaf
+NUMBER = PREFIX + "number_"  # + position: a number in its own type
 RAW = PREFIX + "raw_"
 FIRST, SECOND = PREFIX + "first", PREFIX + "second"  # keyed hashes, by which records are ordered
 MOST_ITEMS = 1_000_000
@@ -88,8 +89,10 @@ class Records:
 
     @property
     def narrow(self) -> DataFrame:
-        """The columns that clustering needs."""
-        return self.frame.select(LINK, *self.attributes.columns, CODES, SECRETS)
+        """The columns that clustering needs, and those from which a row is published, except unchanged ones."""
+        named = enumerate(zip(self.attributes.names, self.attributes.hierarchies, strict=True))
+        numbers = [F.col(quoted(name)).alias(f"{NUMBER}{at}") for at, (name, hierarchy) in named if hierarchy is None]
+        return self.frame.select(LINK, *self.attributes.columns, CODES, SECRETS, LOST, *numbers)
 
 
 @dataclass(frozen=True)
