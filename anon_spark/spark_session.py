@@ -50,8 +50,8 @@ LASTING = {
     f"-XX:Tier4CompileThreshold={15_000 * _LATER} -XX:Tier4BackEdgeThreshold={40_000 * _LATER} "
     "-XX:+UseParallelGC",  # the usual collector works beside the tasks, on their cores
 }
-"""Settings of any other local session. Every plan is new code, and most of it runs for a second or two: with the usual settings
-a third of the processor time of a run of a million records is compilation."""
+"""Settings of any other session whose JVM starts here. Every plan is new code, and most of it runs for a second or two: with the
+usual settings a third of the processor time of a run of a million records is compilation."""
 QUIET = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'machine' / 'quiet.properties').as_uri()}"
 
 

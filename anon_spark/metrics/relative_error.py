@@ -85,8 +85,8 @@ def draw_workload(
 
     A table with fewer such rows gives several queries per row.
     Guarantee: the same for the same rows and seed, however they are partitioned; every row is equally likely.
-    Cost: one job with one shuffle by content, another one for a kind that few rows allow; some `queries` rows per kind reach
-    the driver.
+    Cost: one job with one shuffle by content, another one for a kind that few rows allow; MORE times `queries` rows per kind
+    reach the driver.
     """
     keyed = _keyed(source, relational, items)
     names = [name for name in keyed.columns if name != _ITEMS]
@@ -94,7 +94,7 @@ def draw_workload(
     apart = small_frame(source.sparkSession, not_drawn)
     shown = F.sort_array(F.array_except(_ITEMS, _SENSITIVE)).alias(_ITEMS)
     content = crossed(keyed, apart).select(*names, shown)
-    if not runs_in_one_task():
+    if not runs_in_one_task():  # in so many tasks: Spark would join them into few, by what they read and not by their work
         content = content.repartition(shared_tasks(source.sparkSession, MOST_TASKS), *names, _ITEMS)
     # equal rows are numbered, so that each of them can be drawn
     numbered = content.groupBy(*names, _ITEMS).agg(F.count(F.lit(1)).alias(_TIMES)).withColumn(

@@ -182,7 +182,7 @@ def read_records(
     kept = coded.where(~_null(coded, roles, order, nulls) & ~_unseen(coded, roles, order, nulls))
     # 3. items to numbers
     universe, secrets, suppressed = _universe(kept, roles, budget)
-    items = _Items(tuple(roles.transactions), universe, secrets, suppressed.items)
+    items = _Items.of(tuple(roles.transactions), universe, secrets, suppressed.items)
     numbered = in_batches(
         kept,
         _numbering(items, dict(zip(attributes.columns, position_of, strict=True))),
@@ -371,23 +371,26 @@ class _Items:
     """All items of the lists of some columns: those that get numbers, sensitive ones with their own, and those left out."""
 
     columns: Sequence[str]
-    universe: Sequence[str]
-    secrets: Sequence[str]
-    left_out: Sequence[str]
+    known: Any  # their names, in this order
+    universe: int  # how many get numbers
+    secrets: int
+
+    @classmethod
+    def of(cls, columns: Sequence[str], universe: Sequence[str], secrets: Sequence[str], left_out: Sequence[str]) -> _Items:
+        return cls(columns, pa.array([*universe, *secrets, *left_out], pa.string()), len(universe), len(secrets))
 
     def numbers(self, lists: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Per row the numbers of its items, those of its sensitive ones, and how many are left out; each once, ascending."""
-        known = pa.array([*self.universe, *self.secrets, *self.left_out], pa.string())
         rows, places = [], []
         for column, of_rows in zip(self.columns, lists, strict=True):
             names = of_rows.flatten().cast(pa.string())
             if len(self.columns) > 1:
                 names = pc.binary_join_element_wise(f"{column}.", names, "")
-            places.append(np.asarray(pc.index_in(names, value_set=known).fill_null(len(known))).astype(np.int64))
+            places.append(np.asarray(pc.index_in(names, value_set=self.known).fill_null(len(self.known))).astype(np.int64))
             rows.append(np.repeat(np.arange(len(of_rows)), np.diff(of_rows.offsets.to_numpy())))
-        width = len(known) + 1  # an item that is none of them would count as left out
+        width = len(self.known) + 1  # an item that is none of them would count as left out
         row, place = np.divmod(each_once(np.concatenate(rows) * width + np.concatenate(places)), width)
-        first_secret, first_left_out = len(self.universe), len(self.universe) + len(self.secrets)
+        first_secret, first_left_out = self.universe, self.universe + self.secrets
         plain, left_out = place < first_secret, place >= first_left_out
         parts = [(plain, 0), (~plain & ~left_out, first_secret), (left_out, first_left_out)]
         count = len(lists[0])
